@@ -51,9 +51,7 @@ def run(role: str, settings_type: type[Settings], main: Callable[[Settings, Life
         structlog.get_logger("rollstream").error("cannot start", role=role, reason=str(error))
         return error.exit_code
     member = settings.member_name(role)
-    life = Life(
-        role=role, member=member, clock=clock, health=Health(clock), log=configure(settings, role=role, member=member)
-    )
+    life = Life(role=role, member=member, clock=clock, health=Health(clock), log=configure(settings, role=role, member=member))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: life.stopping.set())
     try:

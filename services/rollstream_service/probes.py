@@ -51,9 +51,7 @@ class ProbeServer:
 
             def do_GET(self) -> None:  # noqa: N802 - the base class names it
                 reply = answer(self.path.split("?")[0], health=health, metrics=metrics)
-                reply = reply or Answer(
-                    status=404, content_type="text/plain", body=b"probes: /healthz /readyz /metrics"
-                )
+                reply = reply or Answer(status=404, content_type="text/plain", body=b"probes: /healthz /readyz /metrics")
                 self.send_response(reply.status)
                 self.send_header("Content-Type", reply.content_type)
                 self.send_header("Content-Length", str(len(reply.body)))

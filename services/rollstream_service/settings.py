@@ -20,9 +20,7 @@ Settings = TypeVar("Settings", bound="CommonSettings")
 class CommonSettings(BaseSettings):
     """What a process needs in order to find Redis, answer probes and write logs."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="ROLLSTREAM_", frozen=True, use_attribute_docstrings=True, extra="ignore"
-    )
+    model_config = SettingsConfigDict(env_prefix="ROLLSTREAM_", frozen=True, use_attribute_docstrings=True, extra="ignore")
 
     redis_url: str = Field(min_length=1)
     """Where Redis is: `redis://`, `rediss://` (TLS) or `unix://`; required, because a silent default hides mistakes."""

@@ -1,0 +1,3 @@
+"""Double Q-learning with prioritized replay and n-step returns."""
+
+__all__: list[str] = []

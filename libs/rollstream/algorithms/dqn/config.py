@@ -1,0 +1,74 @@
+"""What can be set in DQN: double Q-learning with prioritized replay and n-step returns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rollstream.config import Frozen
+
+__all__ = ["DqnConfig"]
+
+
+class DqnConfig(Frozen):
+    """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Defaults solve CartPole-v1."""
+
+    rollout_steps: int = Field(default=16, ge=1)
+    """Vector steps an actor takes between flushes to the table; 16 keeps data fresh at little cost."""
+    n_step: int = Field(default=3, ge=1)
+    """Rewards summed before the bootstrap value; 3 carries reward back faster than 1 with little bias."""
+    discount: float = Field(default=0.99, ge=0, le=1)
+    """Weight of the next step's value; 0.99 looks about 100 steps ahead."""
+    batch_items: int = Field(default=128, ge=1)
+    """Items in one update; 128 is where a small network's update stops getting cheaper per item."""
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Step size of Adam at the start."""
+    learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
+    """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant."""
+    max_gradient_norm: float = Field(default=10.0, gt=0)
+    """Global norm to which gradients are clipped; 10 cuts outliers only."""
+    target_sync_every_updates: int = Field(default=200, ge=1)
+    """Learner updates for which the target network stays fixed. Lower chases noise; higher learns late."""
+    publish_every_updates: int = Field(default=10, ge=1)
+    """Learner updates between published weights; 10 keeps actors within a few milliseconds of the learner."""
+    epsilon_start: float = Field(default=1.0, ge=0, le=1)
+    """Share of random actions at the start: 1 fills the table with varied data."""
+    epsilon_end: float = Field(default=0.01, ge=0, le=1)
+    """Share of random actions in the end; small, since one random action can end a long episode."""
+    epsilon_decay_steps: int = Field(default=15_000, ge=1)
+    """Environment steps over which epsilon falls linearly from start to end."""
+    table_items: int = Field(default=50_000, ge=1)
+    """Items that the table holds; the oldest leave first."""
+    min_items: int = Field(default=1_000, ge=1)
+    """Items in the table before the first update, so that it does not overfit the first episodes."""
+    samples_per_insert: float = Field(default=8.0, gt=0)
+    """How often an item is sampled on average; the limiter holds actor or learner back to keep it."""
+    ratio_tolerance_items: int = Field(default=2_000, ge=1)
+    """How far inserts may run ahead or behind before someone waits; large enough that neither side stutters."""
+    priority_exponent: float = Field(default=0.6, ge=0)
+    """How much sampling prefers large errors: 0 is uniform, 1 is proportional [alpha of Schaul et al. 2016]."""
+    importance_exponent: float = Field(default=0.4, ge=0, le=1)
+    """How much the preference is corrected by importance weights at the start; it grows to 1 [beta]."""
+    importance_growth_steps: int = Field(default=200_000, ge=1)
+    """Environment steps over which the correction grows to 1."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers; two of 64 units are enough for observation vectors."""
+    activation: Literal["tanh", "relu"] = "relu"
+    """Non-linearity of the hidden layers; relu is usual for values."""
+    dueling: bool = False
+    """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
+    mode: Literal["torch", "torch-graph"] = "torch"
+    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but costs 10 s and more to build."""
+    report_every_s: float = Field(default=1.0, gt=0)
+    """Seconds between reports; one a second is what a person can follow."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DqnConfig:
+        if self.min_items > self.table_items:
+            raise ValueError(
+                f"min_items ({self.min_items}) must be <= table_items ({self.table_items}), else no update can ever start"
+            )
+        if self.epsilon_end > self.epsilon_start:
+            raise ValueError(f"epsilon_end ({self.epsilon_end}) must be <= epsilon_start ({self.epsilon_start})")
+        return self

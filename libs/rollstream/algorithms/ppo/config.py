@@ -1,0 +1,46 @@
+"""What can be set in PPO. Defaults solve CartPole-v1 and are the usual ones for small observation vectors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from rollstream.config import Frozen
+
+__all__ = ["PpoConfig"]
+
+
+class PpoConfig(Frozen):
+    """Settings of PPO; letters in brackets are those of Schulman et al. 2017."""
+
+    rollout_steps: int = Field(default=128, ge=1)
+    """Vector steps an actor takes between updates [T]; 128 bounds the age of data to a second or so."""
+    epochs: int = Field(default=4, ge=1)
+    """Passes over each round of data [K]; more reuse learns faster per step until the ratio clips everything."""
+    batch_rows: int = Field(default=256, ge=2)
+    """Rows in one minibatch [M]; 256 keeps one update below a millisecond or two on one core."""
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Step size of Adam; 1e-3 suits small networks, use 3e-4 for large ones."""
+    learning_rate_decay_steps: int | None = Field(default=None, ge=1)
+    """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant."""
+    discount: float = Field(default=0.99, ge=0, le=1)
+    """Weight of the next step's value [gamma]; 0.99 looks about 100 steps ahead."""
+    gae_lambda: float = Field(default=0.95, ge=0, le=1)
+    """Mix of short and long returns in the advantage [lambda]; 0.95 trades variance for a little bias."""
+    clip_ratio: float = Field(default=0.2, gt=0)
+    """How far the new policy's probability ratio may move before its gradient is cut [epsilon]; the paper's 0.2."""
+    value_coefficient: float = Field(default=0.5, ge=0)
+    """Weight of the value loss [c1]; 0.5 is usual when policy and value do not share a network's last layer."""
+    entropy_coefficient: float = Field(default=0.0, ge=0)
+    """Weight of the entropy bonus [c2]; 0 because dense-reward tasks do not need it."""
+    max_gradient_norm: float = Field(default=0.5, gt=0)
+    """Global norm to which gradients are clipped; 0.5 is usual for PPO."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers; two of 64 units are enough for observation vectors."""
+    activation: Literal["tanh", "relu"] = "tanh"
+    """Non-linearity of the hidden layers; tanh is the steadier one for PPO."""
+    mode: Literal["torch", "torch-graph"] = "torch"
+    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but costs 10 s and more to build."""
+    report_every_s: float = Field(default=1.0, gt=0)
+    """Seconds between reports; one a second is what a person can follow."""

@@ -1,0 +1,62 @@
+"""Which algorithms there are. Their modules are imported when asked for, so that listing them costs nothing."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from rollstream.config import Frozen, suggestion
+from rollstream.errors import ConfigError
+
+__all__ = ["Algorithm", "algorithm", "known", "needs_replay", "settings_type"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """One algorithm: a folder of three pages (`config.py`, `agent.py`, `flow.py`)."""
+
+    name: str
+    settings: str
+    """Class of its settings, in `config.py`."""
+    agent: str
+    """Class of its agent, in `agent.py`."""
+    needs_replay: bool
+    """True when its flow has tables."""
+
+    def page(self, name: str) -> Any:
+        """The module `config`, `agent` or `flow` of this algorithm."""
+        return importlib.import_module(f"rollstream.algorithms.{self.name}.{name}")
+
+
+ALGORITHMS = {
+    entry.name: entry
+    for entry in (
+        Algorithm(name="ppo", settings="PpoConfig", agent="PpoAgent", needs_replay=False),
+        Algorithm(name="dqn", settings="DqnConfig", agent="DqnAgent", needs_replay=True),
+    )
+}
+
+
+def known() -> list[str]:
+    """Names of all algorithms."""
+    return sorted(ALGORITHMS)
+
+
+def algorithm(name: str) -> Algorithm:
+    """The algorithm called `name`; a `ConfigError` with a suggestion when there is none."""
+    if name not in ALGORITHMS:
+        raise ConfigError(f"unknown algorithm {name!r}{suggestion(name, known())}")
+    return ALGORITHMS[name]
+
+
+def settings_type(name: str) -> type[Frozen]:
+    """The class of settings of the algorithm called `name`."""
+    entry = algorithm(name)
+    found: type[Frozen] = getattr(entry.page("config"), entry.settings)
+    return found
+
+
+def needs_replay(name: str) -> bool:
+    """True when the algorithm called `name` uses replay tables."""
+    return algorithm(name).needs_replay
