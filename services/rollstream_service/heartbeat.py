@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rollstream.store.members import MemberRecord, Members
+
 from rollstream.errors import StoreError
 from rollstream.store import Address, Store
-from rollstream.store.members import MemberRecord, Members
 from rollstream_service.lifecycle import Life
 
 __all__ = ["Heartbeat"]

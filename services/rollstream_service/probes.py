@@ -49,7 +49,7 @@ class ProbeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802 - the base class names it
+            def do_GET(self) -> None:
                 reply = answer(self.path.split("?")[0], health=health, metrics=metrics)
                 reply = reply or Answer(status=404, content_type="text/plain", body=b"probes: /healthz /readyz /metrics")
                 self.send_response(reply.status)

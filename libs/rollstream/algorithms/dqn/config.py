@@ -59,7 +59,7 @@ class DqnConfig(Frozen):
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
     mode: Literal["torch", "torch-graph"] = "torch"
-    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but costs 10 s and more to build."""
+    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
 

@@ -41,6 +41,6 @@ class PpoConfig(Frozen):
     activation: Literal["tanh", "relu"] = "tanh"
     """Non-linearity of the hidden layers; tanh is the steadier one for PPO."""
     mode: Literal["torch", "torch-graph"] = "torch"
-    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but costs 10 s and more to build."""
+    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""

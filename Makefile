@@ -1,0 +1,60 @@
+# Rollstream: every job has a target that does its own set-up. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUNS ?= runs
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test lint test-redis7 test-learning test-chaos test-compose test-cluster bench schema clean
+
+help: ## list the targets and what each does
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## make the virtual environment .venv and install everything into it (done by the others when needed)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(f"Rollstream needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'torch>=2.6' numpy
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,dev]'
+	@touch $@
+
+train: setup ## solve CartPole-v1 with PPO: separate actor, learner and control processes, live progress, summary
+	@$(BIN)/rollstream train ppo --env CartPole-v1 --stop-return 485 --runs-dir $(RUNS)
+
+test: setup lint ## unit, property, parity, house, chart and integration tests: no root, no Docker, below 10 minutes
+	$(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7' tests
+
+lint: setup ## formatting, style, types and the layers of the house
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+test-redis7: setup ## integration tests against a redis-server 7 binary (needs redis-server)
+	@command -v redis-server >/dev/null || { echo 'redis-server is not installed: apt-get install redis-server'; exit 1; }
+	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster' tests/integration tests/cases
+
+test-learning: setup ## every algorithm reaches its known return (minutes)
+	$(PYTEST) -m learning --timeout 900 tests/learning
+
+test-chaos: setup ## kill each role and Redis while PPO and DQN train; prints recovery as JSON (minutes)
+	$(PYTEST) -m chaos --timeout 900 -s tests/e2e/test_chaos.py
+
+test-compose: setup ## build the images, train on Docker Compose, scale, take it down (needs Docker with Compose v2)
+	$(PYTEST) -m compose --timeout 1200 -s tests/e2e/test_compose.py
+
+test-cluster: setup ## install the chart on a Kubernetes cluster, train, scale, delete pods, uninstall (needs KUBECONFIG, helm)
+	$(PYTEST) -m cluster --timeout 1200 -s tests/e2e/test_cluster.py
+
+bench: setup ## measure training and replay on this machine, JSON on standard output
+	@$(BIN)/rollstream bench train --algo ppo --env CartPole-v1 --seconds 20 --json -
+	@$(BIN)/rollstream bench replay --payload-bytes 400 --json -
+
+schema: setup ## write the chart's values.schema.json from the typed models
+	$(BIN)/python -m rollstream_control.cluster.values_schema > helm/rollstream/values.schema.json
+
+clean: ## remove the virtual environment, caches and built files (runs/ stays)
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis libs/*.egg-info
