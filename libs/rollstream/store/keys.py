@@ -1,0 +1,235 @@
+"""Every key that Rollstream keeps in Redis, as functions; no other file spells one.
+
+All keys start with `rs:`, so a cell can share a server with others and an ACL user can be confined to `~rs:*`. The keys of one
+shard of a table carry the hash tag `{<table>.<shard>}`: on a Redis Cluster they lie on one node, so that a flush (chunks, log
+entry, credit) is one round trip, and the shards of a table spread over the nodes.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHUNK_KEY_SUFFIX_BYTES",
+    "assignments",
+    "changes",
+    "chunk_key",
+    "chunk_prefix",
+    "edge",
+    "edge_credit",
+    "edge_dead_letters",
+    "edge_wake",
+    "experiment_counters",
+    "experiment_events",
+    "experiment_faults",
+    "experiment_lease",
+    "experiment_reports",
+    "experiment_spec",
+    "experiment_status",
+    "experiment_token",
+    "experiment_wanted",
+    "experiment_weights",
+    "experiment_weights_version",
+    "experiments",
+    "experiments_open",
+    "idempotency",
+    "member",
+    "members",
+    "table_credit",
+    "table_lease",
+    "table_log",
+    "table_position",
+    "table_snapshot",
+    "table_token",
+    "table_wake",
+    "tables",
+    "wanted_actors",
+    "writers",
+]
+
+CHUNK_KEY_SUFFIX_BYTES = 8 + 1 + 8 + 1 + 16
+"""Bytes of a chunk key after its prefix: writer, environment and chunk number in hex, with two colons."""
+
+
+# -- the cell
+
+
+def members() -> str:
+    """Set of the ids of all members that announced themselves."""
+    return "rs:members"
+
+
+def member(member_id: str) -> str:
+    """JSON record of one member; it expires unless the member renews it."""
+    return f"rs:member:{member_id}"
+
+
+def changes() -> str:
+    """Stream (about 1,000 entries) that wakes whoever waits for something to change: fields `kind` and `id`."""
+    return "rs:changes"
+
+
+def assignments() -> str:
+    """Hash: member id -> JSON of the experiment that this actor serves."""
+    return "rs:assignments"
+
+
+def wanted_actors() -> str:
+    """Integer: how many actors the cell should have."""
+    return "rs:cell:wanted_actors"
+
+
+def writers() -> str:
+    """Counter that hands out writer ids; one id per incarnation of a writer, never used twice."""
+    return "rs:writers"
+
+
+def idempotency(key: str) -> str:
+    """Answer to a POST that carried this idempotency key; expires."""
+    return f"rs:idempotency:{key}"
+
+
+# -- experiments
+
+
+def experiments() -> str:
+    """Sorted set: experiment id -> number of its submission."""
+    return "rs:experiments"
+
+
+def experiments_open() -> str:
+    """Sorted set like `experiments`, only those that have not reached a final phase."""
+    return "rs:experiments:open"
+
+
+def experiment_spec(experiment_id: str) -> str:
+    """JSON of the experiment's spec, as submitted."""
+    return f"rs:exp:{experiment_id}:spec"
+
+
+def experiment_status(experiment_id: str) -> str:
+    """Hash of JSON values: phase, reason, times, learner, summary."""
+    return f"rs:exp:{experiment_id}:status"
+
+
+def experiment_wanted(experiment_id: str) -> str:
+    """What people want of it: `run`, `pause` or `stop`."""
+    return f"rs:exp:{experiment_id}:wanted"
+
+
+def experiment_lease(experiment_id: str) -> str:
+    """Who runs it now: `<token>:<owner>`; expires unless renewed."""
+    return f"rs:exp:{experiment_id}:lease"
+
+
+def experiment_token(experiment_id: str) -> str:
+    """Counter of its leases: the newest fencing token."""
+    return f"rs:exp:{experiment_id}:token"
+
+
+def experiment_counters(experiment_id: str) -> str:
+    """Hash of integers that only grow."""
+    return f"rs:exp:{experiment_id}:counters"
+
+
+def experiment_reports(experiment_id: str) -> str:
+    """Stream of reports."""
+    return f"rs:exp:{experiment_id}:reports"
+
+
+def experiment_events(experiment_id: str) -> str:
+    """Stream of events: changes of phase, checkpoints, actors that came and went."""
+    return f"rs:exp:{experiment_id}:events"
+
+
+def experiment_faults(experiment_id: str) -> str:
+    """Stream of faults in the user's code, each with its traceback."""
+    return f"rs:exp:{experiment_id}:faults"
+
+
+def experiment_weights(experiment_id: str) -> str:
+    """Hash with the newest version of its weights."""
+    return f"rs:exp:{experiment_id}:weights"
+
+
+def experiment_weights_version(experiment_id: str, version: int) -> str:
+    """One version of its weights, in safetensors format."""
+    return f"rs:exp:{experiment_id}:weights:{version}"
+
+
+# -- edges
+
+
+def edge(experiment_id: str, name: str) -> str:
+    """Stream of the messages of one edge."""
+    return f"rs:exp:{experiment_id}:edge:{name}"
+
+
+def edge_credit(experiment_id: str, name: str) -> str:
+    """Hash: writer -> newest sequence number that the reader has acknowledged."""
+    return f"rs:exp:{experiment_id}:edge:{name}:credit"
+
+
+def edge_wake(experiment_id: str, name: str, writer: int) -> str:
+    """List that wakes a writer which waits for credit."""
+    return f"rs:exp:{experiment_id}:edge:{name}:wake:{writer}"
+
+
+def edge_dead_letters(experiment_id: str, name: str) -> str:
+    """Stream of messages that could not be decoded."""
+    return f"rs:exp:{experiment_id}:edge:{name}:dead"
+
+
+# -- tables
+
+
+def tables() -> str:
+    """Hash: table id -> JSON of its spec."""
+    return "rs:tables"
+
+
+def _table(table_id: str, shard: int) -> str:
+    return f"rs:{{{table_id}.{shard}}}:"
+
+
+def table_log(table_id: str, shard: int) -> str:
+    """Stream of what happened to a shard: inserts, priority updates, deletes."""
+    return _table(table_id, shard) + "log"
+
+
+def table_position(table_id: str, shard: int) -> str:
+    """Hash: how far the shard has read its log."""
+    return _table(table_id, shard) + "position"
+
+
+def table_credit(table_id: str, shard: int) -> str:
+    """Hash: writer -> newest sequence number that the shard has applied."""
+    return _table(table_id, shard) + "credit"
+
+
+def table_wake(table_id: str, shard: int, writer: int) -> str:
+    """List that wakes a writer which waits for the shard."""
+    return _table(table_id, shard) + f"wake:{writer}"
+
+
+def table_snapshot(table_id: str, shard: int, part: str = "") -> str:
+    """Snapshot of the shard's index, or the named part of it."""
+    return _table(table_id, shard) + (f"snapshot:{part}" if part else "snapshot")
+
+
+def table_lease(table_id: str, shard: int) -> str:
+    """Which process serves the shard."""
+    return _table(table_id, shard) + "lease"
+
+
+def table_token(table_id: str, shard: int) -> str:
+    """Counter of the shard's leases: the newest fencing token."""
+    return _table(table_id, shard) + "token"
+
+
+def chunk_prefix(table_id: str, shard: int) -> bytes:
+    """What the keys of all chunks of a shard start with."""
+    return _table(table_id, shard).encode()
+
+
+def chunk_key(table_id: str, shard: int, *, writer: int, env: int, chunk_no: int) -> bytes:
+    """The key of one chunk. The row path fills thousands of these at once; this is the same key, spelled out."""
+    return chunk_prefix(table_id, shard) + b"%08x:%08x:%016x" % (writer, env, chunk_no)
