@@ -17,7 +17,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rollstream.clock import Clock, Deadline
@@ -63,6 +63,7 @@ class EmbeddedServer:
         directory: run directory, made when missing.
         port: also listen on 127.0.0.1 at this port; None: unix socket only.
         binary: the server; None: `find_server_binary()`.
+        launcher: words put in front of the server's command, e.g. a program that ends it when its owner is killed.
         settings: further lines of its configuration, e.g. `{"maxmemory": "1gb"}`.
     """
 
@@ -73,12 +74,14 @@ class EmbeddedServer:
         port: int | None = None,
         clock: Clock,
         binary: Path | None = None,
+        launcher: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory.resolve()
         self._port = port
         self._clock = clock
         self._binary = binary or find_server_binary()
+        self._launcher = tuple(launcher)
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._socket_directory: Path | None = None
@@ -116,7 +119,7 @@ class EmbeddedServer:
             self._socket_path().unlink(missing_ok=True)
             with self.log_path.open("ab") as log:
                 self._process = subprocess.Popen(
-                    [str(self._binary), str(configuration)],
+                    [*self._launcher, str(self._binary), str(configuration)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
