@@ -148,7 +148,7 @@ class AsyncStore:
 
 
 def _ask(client: redis.Redis) -> dict[str, Any]:
-    reply: dict[str, Any] = client.info()  # type: ignore[assignment]
+    reply: dict[str, Any] = client.info()
     return reply
 
 
