@@ -13,6 +13,8 @@ __all__ = [
     "changes",
     "chunk_key",
     "chunk_prefix",
+    "control_lease",
+    "control_token",
     "edge",
     "edge_credit",
     "edge_dead_letters",
@@ -75,6 +77,16 @@ def assignments() -> str:
 def wanted_actors() -> str:
     """Integer: how many actors the cell should have."""
     return "rs:cell:wanted_actors"
+
+
+def control_lease() -> str:
+    """Which control assigns actors now: `<token>:<owner>`; expires unless renewed."""
+    return "rs:control:lease"
+
+
+def control_token() -> str:
+    """Counter of that lease: the newest fencing token."""
+    return "rs:control:token"
 
 
 def writers() -> str:
