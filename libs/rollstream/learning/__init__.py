@@ -1,1 +1,17 @@
-""""""
+"""Learning: the learner's side of a flow, what it asks of an algorithm, and when a run has done its job."""
+
+from rollstream.learning.agent import Learned, LearningAgent, SampledItems
+from rollstream.learning.side import LearnerProcess, TableSource, WaitRecorder, WeightSink
+from rollstream.learning.stopping import ReturnWindow, reason_to_stop
+
+__all__ = [
+    "Learned",
+    "LearnerProcess",
+    "LearningAgent",
+    "ReturnWindow",
+    "SampledItems",
+    "TableSource",
+    "WaitRecorder",
+    "WeightSink",
+    "reason_to_stop",
+]

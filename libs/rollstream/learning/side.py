@@ -1,0 +1,148 @@
+"""The learner's side of a flow: edges, tables, the agent, and weights to publish."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.clock import Clock
+from rollstream.flow.sides import CounterSink, EdgeSource
+from rollstream.learning.agent import LearningAgent
+from rollstream.spaces import Batch
+
+__all__ = ["LearnerProcess", "TableSource", "WaitRecorder", "WeightSink"]
+
+
+class WeightSink(Protocol):
+    """Where weights are published."""
+
+    def publish(self, version: int, tensors: Mapping[str, npt.NDArray[np.float32]]) -> Any: ...
+
+
+class TableSource(Protocol):
+    """A replay table, seen by the learner (`rollstream.replay.TableClient`)."""
+
+    def sample(self, *, batch_items: int, deadline_s: float) -> Any:
+        """A `SampledItems` that also has `keys`; raises `DeadlineExceeded`."""
+        ...
+
+    def can_sample(self, *, batch_items: int) -> bool: ...
+
+    def update_priorities(self, keys: npt.NDArray[Any], priorities: npt.NDArray[Any]) -> Any: ...
+
+
+class WaitRecorder(Protocol):
+    """Records who waits for whom (`rollstream.metrics.Waits`)."""
+
+    def waiting(self, *, who: str, for_whom: str) -> AbstractContextManager[Any]: ...
+
+
+class LearnerProcess:
+    """Implements `rollstream.flow.sides.LearnerSide` for one experiment.
+
+    `cut` is a lock: whoever holds it sees no half-made update. Learning, publishing and target copies take it, and so does whoever
+    writes a checkpoint.
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: LearningAgent,
+        weights: WeightSink,
+        counters: CounterSink,
+        waits: WaitRecorder,
+        clock: Clock,
+        edge: Callable[[str, int], EdgeSource],
+        tables: Mapping[str, TableSource],
+        version: int,
+    ) -> None:
+        self.cut = threading.RLock()
+        self.stop_event = threading.Event()
+        self.first_update_wall_s: float | None = None
+        self._agent = agent
+        self._weights = weights
+        self._counters = counters
+        self._waits = waits
+        self._clock = clock
+        self._edge = edge
+        self._tables = tables
+        self._version = version
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def counters(self) -> CounterSink:
+        return self._counters
+
+    @property
+    def stop(self) -> threading.Event:
+        return self.stop_event
+
+    def version(self) -> int:
+        return self._version
+
+    def updates(self) -> int:
+        return self._counters.get("updates")
+
+    def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
+        return self._edge(edge, in_flight)
+
+    def learn(self, batch: Batch) -> Batch:
+        with self.cut:
+            learned = self._agent.learn(batch, env_steps=self._env_steps())
+            self._counters.add("updates", learned.updates)
+        if self.first_update_wall_s is None:
+            self.first_update_wall_s = self._clock.wall_s()
+        lag = float(self._version - batch.version)
+        return Batch(
+            columns={**batch.columns, **learned.columns},
+            env_steps=batch.env_steps,
+            version=batch.version,
+            newest_version=batch.newest_version,
+            actor=batch.actor,
+            sequence=batch.sequence,
+            episodes=batch.episodes,
+            metrics={**batch.metrics, **learned.metrics, "lag": lag},
+        )
+
+    def publish(self) -> int:
+        with self.cut:
+            self._weights.publish(self._version + 1, self._agent.tensors(env_steps=self._env_steps()))
+            self._version += 1
+        return self._version
+
+    def sync_target(self) -> None:
+        with self.cut:
+            self._agent.sync_target()
+
+    def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
+        sample = self._tables[table].sample(batch_items=batch_items, deadline_s=deadline_s)
+        self._counters.add("items_sampled", len(sample.keys))
+        columns = self._agent.columns(sample, env_steps=self._env_steps())
+        acted = sample.rows["version"][:, 0]
+        return Batch(
+            columns={**columns, "key": sample.keys},
+            env_steps=0,
+            version=int(acted.min()),
+            newest_version=int(acted.max()),
+        )
+
+    def can_sample(self, table: str, *, batch_items: int) -> bool:
+        return self._tables[table].can_sample(batch_items=batch_items)
+
+    def update_priorities(self, table: str, keys: npt.NDArray[Any], priorities: npt.NDArray[Any]) -> None:
+        self._tables[table].update_priorities(keys, priorities)
+
+    def waits(self, who: str, what: str) -> AbstractContextManager[Any]:
+        return self._waits.waiting(who=who, for_whom=what)
+
+    def _env_steps(self) -> int:
+        return self._counters.get("env_steps_sampled")
+
