@@ -1,0 +1,135 @@
+"""`rollstream train` and `rollstream resume`: a run on this machine, from start to summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rollstream.config import ExperimentSpec
+    from rollstream_cli.training import RunOutcome
+
+__all__ = ["resume", "train"]
+
+
+def train(
+    algorithm: Annotated[str | None, typer.Argument(metavar="ALGO", help="ppo, dqn, ...; may stand in --file instead.")] = None,
+    *,
+    env: Annotated[str | None, typer.Option(help="Gymnasium id, envpool:Name, or module:callable.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Experiment spec as YAML or JSON; options win over it.")] = None,
+    actors: Annotated[int | None, typer.Option(help="Actor processes.")] = None,
+    envs_per_actor: Annotated[int | None, typer.Option(help="Environments that one actor steps as a batch.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Root of all random streams.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
+    stop_return: Annotated[float | None, typer.Option(help="Stop at this mean return of the last episodes.")] = None,
+    stop_steps: Annotated[int | None, typer.Option(help="Stop after this many environment steps.")] = None,
+    inline: Annotated[bool, typer.Option("--inline", help="One process, one thread, deterministic: for debugging.")] = False,
+    json_to: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - for stdout.")
+    ] = None,
+    runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    name: Annotated[str | None, typer.Option(help="Readable part of the run's id.")] = None,
+    from_checkpoint: Annotated[str | None, typer.Option(help="Checkpoint, or run, to start from.")] = None,
+) -> None:
+    """Train an agent: starts a cell on this machine, runs to the stop rule, evaluates, and sums up."""
+    from rollstream_cli.document import SpecOptions, build_spec
+
+    spec = build_spec(
+        SpecOptions(
+            algorithm=algorithm,
+            environment=env,
+            file=file,
+            name=name,
+            actors=actors,
+            envs_per_actor=envs_per_actor,
+            seed=seed,
+            stop_return=stop_return,
+            stop_steps=stop_steps,
+            overrides=settings or (),
+            from_checkpoint=from_checkpoint,
+        )
+    )
+    if inline:
+        _train_inline(spec, runs_dir=runs_dir, json_to=json_to)
+        return
+    from rollstream_cli.run_directory import new_run_id
+
+    run_id = new_run_id(spec.name)
+    _train_in_cell(spec, run_id=run_id, cell_dir=runs_dir / run_id, runs_dir=runs_dir, json_to=json_to, resumed=False)
+
+
+def resume(
+    run: Annotated[str, typer.Argument(metavar="RUN_DIR|ID", help="Folder of a run, or its id in --runs-dir.")],
+    *,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting that changes.")] = None,
+    stop_return: Annotated[float | None, typer.Option(help="Stop at this mean return of the last episodes.")] = None,
+    stop_steps: Annotated[int | None, typer.Option(help="Stop after so many environment steps, earlier ones included.")] = None,
+    json_to: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - for stdout.")
+    ] = None,
+    runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+) -> None:
+    """Continue a run of `train` that was stopped, killed or has finished, from its newest checkpoint."""
+    from rollstream_cli.document import SpecOptions, build_spec
+    from rollstream_cli.run_directory import find_run
+
+    found = find_run(run, runs_dir=runs_dir)
+    changes = SpecOptions(
+        stop_return=stop_return,
+        stop_steps=stop_steps,
+        overrides=settings or (),
+        from_checkpoint=str(found.directory.absolute()),
+    )
+    spec = build_spec(changes, base=found.spec)
+    found.check_that_it_can_go_on(spec)
+    _train_in_cell(
+        spec, run_id=found.experiment, cell_dir=found.cell_dir, runs_dir=found.directory.parent, json_to=json_to, resumed=True
+    )
+
+
+def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) -> None:
+    from rollstream.clock import SystemClock
+    from rollstream_cli.inline import run
+    from rollstream_cli.output import error_console, result_console, write_json
+    from rollstream_cli.progress import make_progress
+    from rollstream_cli.summary import print_summary
+
+    progress = make_progress(error_console(), clock=SystemClock())
+    try:
+        summary = run(spec, runs_dir=runs_dir, report=progress.report)
+    finally:
+        progress.close()
+    if json_to != "-":
+        print_summary(result_console(), summary, title=f"{summary.get('experiment', spec.name)} (inline)")
+    if json_to is not None:
+        write_json(summary, json_to)
+
+
+def _train_in_cell(
+    spec: ExperimentSpec, *, run_id: str, cell_dir: Path, runs_dir: Path, json_to: str | None, resumed: bool
+) -> None:
+    from rollstream.algorithms import needs_replay
+    from rollstream.clock import SystemClock
+    from rollstream_cli.output import error_console
+    from rollstream_cli.session import plan_cell
+    from rollstream_cli.training import Training
+
+    plan = plan_cell(cell_dir, runs_dir=runs_dir, actors=spec.actors, replay_shards=1 if needs_replay(spec.algorithm) else 0)
+    training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console(), clock=SystemClock())
+    _tell(training.run(), json_to=json_to)
+
+
+def _tell(outcome: RunOutcome, *, json_to: str | None) -> None:
+    from rollstream_cli.output import error_console, result_console, write_json
+    from rollstream_cli.summary import print_summary
+
+    if json_to != "-":
+        print_summary(result_console(), outcome.summary, title=f"{outcome.experiment}: {outcome.phase}")
+    if json_to is not None:
+        write_json(outcome.summary, json_to)
+    if outcome.phase != "succeeded":
+        error_console().print(f"resume with: rollstream resume {outcome.directory}", markup=False, soft_wrap=True)
+    if outcome.interrupted:
+        raise typer.Exit(130)

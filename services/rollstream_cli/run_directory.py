@@ -1,0 +1,97 @@
+"""The folder of a run: where its cell lives, what it was, and how it can be continued.
+
+runs/<id>/cell.json, cell.lock      the supervisor, while it lives
+          server/                   data of the embedded Redis
+          logs/<member>.log         what each process wrote
+          checkpoints/ ...          written by the learner
+          summary.json              results
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rollstream.config import ExperimentSpec
+from rollstream.errors import ConfigError
+from rollstream_cli.cell.state import write_privately
+
+__all__ = ["Run", "find_run", "new_run_id", "read_run", "remove_run", "write_run", "write_summary"]
+
+RUN_FILE = "run.json"
+SUMMARY_FILE = "summary.json"
+
+
+def new_run_id(name: str) -> str:
+    """Name and six hex digits."""
+    return f"{name}-{secrets.token_hex(3)}"
+
+
+def write_run(directory: Path, *, experiment: str, spec: Mapping[str, Any], phase: str, cell_dir: Path) -> None:
+    """Write what a run is, so that it can be continued."""
+    run = {"experiment": experiment, "phase": phase, "cell_dir": str(cell_dir.absolute()), "spec": dict(spec)}
+    directory.mkdir(parents=True, exist_ok=True)
+    write_privately(directory / RUN_FILE, json.dumps(run, indent=2) + "\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that has begun once."""
+
+    directory: Path
+    experiment: str
+    phase: str
+    """Phase when its command ended; `running` when the command was killed."""
+    cell_dir: Path
+    spec: Mapping[str, Any]
+
+    def check_that_it_can_go_on(self, spec: ExperimentSpec) -> None:
+        """Refuse to continue a run that has reached its stop rule, when the rule is the same."""
+        if self.phase == "succeeded" and spec.stop == ExperimentSpec.model_validate(dict(self.spec)).stop:
+            raise ConfigError(
+                f"{self.directory} has reached its stop rule; say how far it shall go on with --stop-return or --stop-steps"
+            )
+
+
+def find_run(name: str, *, runs_dir: Path) -> Run:
+    """The run in the folder `name`, or with that id in `runs_dir`."""
+    for directory in (Path(name), runs_dir / name):
+        if directory.is_dir():
+            return read_run(directory)
+    raise ConfigError(f"there is no run {name!r}, neither as a folder nor in {runs_dir}")
+
+
+def read_run(directory: Path) -> Run:
+    """What `write_run` wrote."""
+    path = directory / RUN_FILE
+    try:
+        run = json.loads(path.read_bytes())
+        return Run(
+            directory=directory,
+            experiment=str(run["experiment"]),
+            phase=str(run["phase"]),
+            cell_dir=Path(run["cell_dir"]),
+            spec=dict(run["spec"]),
+        )
+    except FileNotFoundError:
+        raise ConfigError(f"{directory} holds no run of `rollstream train` (no {RUN_FILE})") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is damaged ({error!r}); start again with `rollstream train`") from error
+
+
+def remove_run(directory: Path) -> None:
+    """Remove a run that never began."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def write_summary(directory: Path, summary: Mapping[str, Any]) -> Path:
+    """Write `summary.json` in one step and return its path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / SUMMARY_FILE
+    write_privately(path, json.dumps(summary, indent=2) + "\n")
+    return path

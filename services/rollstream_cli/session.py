@@ -1,0 +1,141 @@
+"""A cell on this machine for as long as one command needs it: opened, watched, closed, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from rollstream.clock import Clock, Deadline
+from rollstream_cli.cell.child import last_words
+from rollstream_cli.cell.local_cell import LocalCell
+from rollstream_cli.cell.roles import CellPlan
+from rollstream_cli.cell.state import CELL_FILE, CellState, hold_directory, write_state
+from rollstream_cli.errors import CellError, Interrupted
+from rollstream_cli.follow import Happening, Inbox
+from rollstream_cli.interrupts import Interrupts
+from rollstream_cli.rest import Rest
+from rollstream_cli.usage import UsageMeter
+
+__all__ = ["CellSession", "plan_cell"]
+
+READY_WITHIN_S = 60.0
+LOOK_EVERY_S = 0.05
+GRACE_S = 20.0
+
+
+def plan_cell(directory: Path, *, runs_dir: Path, actors: int, replay_shards: int, port: int = 0) -> CellPlan:
+    """A cell in `directory` as this process' environment asks for: embedded Redis, or the one that ROLLSTREAM_REDIS_URL names."""
+    environment = dict(os.environ)
+    return CellPlan(
+        directory=directory,
+        runs_dir=runs_dir,
+        server_dir=directory / "server",
+        actors=actors,
+        replay_shards=replay_shards,
+        port=port,
+        redis_url=environment.get("ROLLSTREAM_REDIS_URL", ""),
+        operator_token=environment.get("ROLLSTREAM_OPERATOR_TOKEN") or secrets.token_urlsafe(24),
+        environment=environment,
+    )
+
+
+class CellSession:
+    """`with CellSession(...) as session:` has a cell that is ready; after the block nothing of it runs."""
+
+    def __init__(
+        self,
+        plan: CellPlan,
+        *,
+        clock: Clock,
+        interrupts: Interrupts,
+        kind: str,
+        experiment: str = "",
+        make_cell: Callable[..., LocalCell] = LocalCell,
+    ) -> None:
+        """
+        Args:
+            kind: of the cell, for `cell.json`.
+            experiment: the run that the cell is for, when it is for one.
+            make_cell: tests pass a cell of stand-ins.
+        """
+        self.plan = plan
+        self.inbox = Inbox()
+        self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed)
+        self.meter = UsageMeter(self.cell.processes, clock=clock)
+        self._clock = clock
+        self._interrupts = interrupts
+        self._kind = kind
+        self._experiment = experiment
+        self._failure = ""
+        self._rest: Rest | None = None
+        self._resources = ExitStack()
+
+    @property
+    def rest(self) -> Rest:
+        """The cell's REST API."""
+        assert self._rest is not None, "the session is open"
+        return self._rest
+
+    @property
+    def failure(self) -> str:
+        """Why the cell cannot work; empty while it can."""
+        return self._failure
+
+    def __enter__(self) -> CellSession:
+        self.plan.directory.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as resources:
+            resources.enter_context(hold_directory(self.plan.directory))
+            resources.callback(self._close)
+            self.cell.start()
+            self._rest = Rest(self.cell.url, token=self.plan.operator_token, clock=self._clock)
+            resources.callback(self._rest.close)
+            self._announce()
+            self._interrupts.on_first = lambda: self.inbox.put(Happening(kind="interrupt", data={}))
+            self._wait_until_ready(self._rest)
+            self.cell.started_well()
+            self._resources = resources.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._resources.close()
+
+    def check(self) -> None:
+        """Raise when the cell cannot work any more."""
+        if self._failure:
+            raise CellError(self._failure)
+
+    def _announce(self) -> None:
+        state = CellState(
+            pid=os.getpid(),
+            url=self.cell.url,
+            token=self.plan.operator_token,
+            redis=self.cell.redis_text,
+            kind=self._kind,
+            experiment=self._experiment,
+            runs_dir=str(self.plan.runs_dir.absolute()),
+            started_wall_s=self._clock.wall_s(),
+        )
+        write_state(self.plan.directory, state)
+
+    def _wait_until_ready(self, rest: Rest) -> None:
+        deadline = Deadline(self._clock, after_s=READY_WITHIN_S)
+        while not rest.ready():
+            self.check()
+            if self._interrupts.asked.wait(LOOK_EVERY_S):
+                raise Interrupted("interrupted before the run began; nothing is left behind")
+            if deadline.passed():
+                log = self.plan.directory / "logs" / "control.log"
+                words = last_words(log) or "it wrote nothing"
+                raise CellError(f"control was not ready within {READY_WITHIN_S:.0f} s: {words}; see {log}")
+
+    def _cell_failed(self, message: str) -> None:
+        self._failure = self._failure or message
+        self.inbox.put(Happening(kind="cell-failed", data={}, message=message))
+
+    def _close(self) -> None:
+        self.cell.stop(grace_s=GRACE_S, hurry=self._interrupts.hurry)
+        (self.plan.directory / CELL_FILE).unlink(missing_ok=True)

@@ -1,0 +1,219 @@
+"""`rollstream train`: one run in a cell of its own, from the spec to the summary.
+
+start cell ─▶ submit ─▶ follow ─▶ ended ──────────────▶ summary ─▶ stop cell
+                           │                              ▲
+                           └─ Ctrl-C: order `stop`, wait ─┘  (a second one stops the cell at once)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+
+from rollstream.clock import Clock, Deadline
+from rollstream.config import FINAL_PHASES, ExperimentSpec
+from rollstream.errors import ConfigError, StoreError
+from rollstream_cli.cell.roles import CellPlan
+from rollstream_cli.errors import CellError, ExperimentFailed, Interrupted, RestError
+from rollstream_cli.failure import failure_message
+from rollstream_cli.follow import Follower, Happening
+from rollstream_cli.interrupts import Interrupts, catch_interrupts
+from rollstream_cli.progress import Progress, make_progress
+from rollstream_cli.rest import Rest
+from rollstream_cli.run_directory import new_run_id, remove_run, write_run, write_summary
+from rollstream_cli.session import CellSession
+from rollstream_cli.summary import with_usage
+from rollstream_cli.usage import UsageSample
+
+__all__ = ["RunOutcome", "Training", "experiment_path"]
+
+LOOK_EVERY_S = 2.0
+"""How often processes are measured, and the phase is asked for in case a stream lost its end."""
+STOP_WITHIN_S = 15.0
+"""How long a run that was told to stop gets for its last checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended."""
+
+    experiment: str
+    directory: Path
+    phase: str
+    summary: dict[str, Any]
+    interrupted: bool
+
+
+def experiment_path(experiment: str, rest: str = "") -> str:
+    """Path of an experiment in the REST API."""
+    return f"/v1/experiments/{experiment}{rest}"
+
+
+class Training:
+    """One run, followed by the main thread."""
+
+    def __init__(
+        self, plan: CellPlan, *, spec: ExperimentSpec, run_id: str, resumed: bool, console: Console, clock: Clock
+    ) -> None:
+        """
+        Args:
+            run_id: wanted id of the experiment.
+            resumed: continue `run_id` when it is still open in the cell's data; otherwise submit `spec` under a new id.
+            console: where progress is shown.
+        """
+        self._plan = plan
+        self._spec = spec
+        self._run_id = run_id
+        self._resumed = resumed
+        self._console = console
+        self._clock = clock
+        self._began_wall_s = psutil.Process().create_time()
+        self._first_update_wall_s: float | None = None
+
+    def run(self) -> RunOutcome:
+        """Run to the end.
+
+        Raises:
+            ConfigError: the cell refused the spec. StoreError: Redis is not there, or refuses. In both cases nothing is left.
+            CellError: a process cannot work.
+            ExperimentFailed: the run failed; the message says where.
+            Interrupted: stopped by a signal before the run began.
+        """
+        is_new = not self._plan.directory.exists()
+        progress = make_progress(self._console, clock=self._clock)
+        try:
+            with catch_interrupts() as interrupts:
+                return self._in_cell(interrupts, progress)
+        except (ConfigError, StoreError, Interrupted):
+            if is_new:
+                remove_run(self._plan.directory)
+            raise
+        finally:
+            progress.close()
+
+    def _in_cell(self, interrupts: Interrupts, progress: Progress) -> RunOutcome:
+        session = CellSession(self._plan, clock=self._clock, interrupts=interrupts, kind="train", experiment=self._run_id)
+        with session:
+            first = session.meter.sample()
+            experiment = self._submit(session.rest)
+            directory = self._plan.runs_dir / experiment
+            self._note(directory, experiment, phase="running")
+            progress.say(f"{experiment}  {session.cell.url}  logs in {self._plan.directory / 'logs'}")
+            follower = Follower(session.rest, experiment, inbox=session.inbox, clock=self._clock)
+            follower.start()
+            try:
+                view = self._follow(session, experiment, progress, interrupts)
+            finally:
+                follower.stop()
+            outcome = self._finish(session, view, directory, first=first, interrupted=interrupts.asked.is_set())
+            faults = self._faults(session.rest, view)
+        follower.join(timeout_s=2.0)
+        if outcome.phase == "failed":
+            reason, detail = str(view.get("reason", "")), str(view.get("detail", ""))
+            raise ExperimentFailed(failure_message(experiment, reason=reason, detail=detail, faults=faults))
+        return outcome
+
+    def _submit(self, rest: Rest) -> str:
+        """Continue the run when the cell knows it and it is open; submit it otherwise. Returns the id of the experiment."""
+        if self._resumed:
+            try:
+                view = rest.get(experiment_path(self._run_id))
+            except RestError as error:
+                if error.status != 404:  # the cell's data are gone: the checkpoint still is there
+                    raise
+            else:
+                if view["phase"] not in FINAL_PHASES:
+                    rest.post(experiment_path(self._run_id, "/resume"))
+                    return self._run_id
+        spec = self._spec.model_dump(mode="json")
+        wanted = new_run_id(self._spec.name) if self._resumed else self._run_id
+        view = rest.post(f"/v1/experiments?id={wanted}", spec, idempotency_key=wanted)
+        return str(view["id"])
+
+    def _note(self, directory: Path, experiment: str, *, phase: str) -> None:
+        spec = self._spec.model_dump(mode="json")
+        write_run(directory, experiment=experiment, spec=spec, phase=phase, cell_dir=self._plan.directory)
+
+    def _follow(self, session: CellSession, experiment: str, progress: Progress, interrupts: Interrupts) -> Mapping[str, Any]:
+        """Show what happens until the run has ended; returns the last view of it."""
+        look = Deadline(self._clock, after_s=LOOK_EVERY_S)
+        stop_within: Deadline | None = None
+        while True:
+            happening = session.inbox.next(timeout_s=max(0.02, look.remaining_s()))
+            ended = False
+            if happening is not None:
+                ended = self._handle(happening, session, progress)
+            if interrupts.asked.is_set() and stop_within is None:
+                progress.say("stopping: the learner writes its last checkpoint (Ctrl-C again to stop at once)")
+                self._order_stop(session.rest, experiment)
+                stop_within = Deadline(self._clock, after_s=STOP_WITHIN_S)
+            if ended or look.passed():
+                look = Deadline(self._clock, after_s=LOOK_EVERY_S)
+                session.meter.sample()
+                view = self._view(session.rest, experiment)
+                if view is not None and view["phase"] in FINAL_PHASES:
+                    return view
+            if interrupts.hurry.is_set() or (stop_within is not None and stop_within.passed()):
+                return self._view(session.rest, experiment) or {"phase": "running"}
+
+    def _handle(self, happening: Happening, session: CellSession, progress: Progress) -> bool:
+        """Show one happening; True when the run may have ended."""
+        data = happening.data
+        if happening.kind == "cell-failed":
+            raise CellError(happening.message)
+        if happening.kind == "follow-failed":
+            raise RestError(happening.message)
+        if happening.kind == "report":
+            if data.get("updates") and self._first_update_wall_s is None:
+                self._first_update_wall_s = self._clock.wall_s()
+            progress.report(data)
+        elif happening.kind == "event":
+            if data.get("kind") == "first_update" and "wall_s" in data:
+                self._first_update_wall_s = float(data["wall_s"])
+            elif data.get("message"):
+                progress.say(str(data["message"]))
+            return data.get("phase") in FINAL_PHASES
+        return False
+
+    def _order_stop(self, rest: Rest, experiment: str) -> None:
+        try:
+            rest.post(experiment_path(experiment, "/stop"))
+        except (RestError, ConfigError) as error:
+            self._console.print(f"the order to stop did not arrive: {error}", markup=False, soft_wrap=True)
+
+    def _view(self, rest: Rest, experiment: str) -> dict[str, Any] | None:
+        try:
+            view: dict[str, Any] = rest.get(experiment_path(experiment))
+        except RestError:  # control is being restarted: ask again at the next look
+            return None
+        return view
+
+    def _faults(self, rest: Rest, view: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if view["phase"] != "failed":
+            return []
+        try:
+            listed = rest.get(experiment_path(str(view["id"]), "/faults"))
+        except RestError:
+            return []
+        return [entry["data"] for entry in listed["faults"]]
+
+    def _finish(
+        self, session: CellSession, view: Mapping[str, Any], directory: Path, *, first: UsageSample, interrupted: bool
+    ) -> RunOutcome:
+        """Write down how the run ended."""
+        phase = str(view["phase"])
+        last = session.meter.sample()
+        summary = dict(view.get("summary") or {})
+        if self._first_update_wall_s is not None:
+            summary["start_to_first_update_s"] = round(self._first_update_wall_s - self._began_wall_s, 2)
+        summary = with_usage(summary, meter=session.meter, first=first, last=last)
+        summary |= {"experiment": directory.name, "phase": phase, "restarts": session.cell.restarts()}
+        summary["summary_file"] = str(directory / "summary.json")
+        self._note(directory, directory.name, phase=phase)
+        write_summary(directory, summary)
+        return RunOutcome(experiment=directory.name, directory=directory, phase=phase, summary=summary, interrupted=interrupted)
