@@ -4,6 +4,8 @@ from rollstream.store import keys
 from rollstream.store.address import Address, parse_address
 from rollstream.store.assignments import Assignment, Assignments
 from rollstream.store.changes import Changes
+from rollstream.store.chunk_reader import ChunkRead, ChunkReader
+from rollstream.store.chunk_writer import ChunkWriter
 from rollstream.store.connection import MAX_BLOCK_S, AsyncStore, ServerInfo, Store
 from rollstream.store.credit import Credit
 from rollstream.store.embedded import EmbeddedServer
@@ -21,6 +23,9 @@ __all__ = [
     "Assignments",
     "AsyncStore",
     "Changes",
+    "ChunkRead",
+    "ChunkReader",
+    "ChunkWriter",
     "Credit",
     "EmbeddedServer",
     "ExperimentStatus",

@@ -62,21 +62,34 @@ class Store:
     Args:
         deadline_s: how long `run` and `check` try by default.
         name: shown by `CLIENT LIST`, so that an operator sees who is connected.
+        socket_timeout_s: seconds without a byte after which a connection counts as dead.
+
+    Attributes:
+        max_block_s: longest that one blocking command may wait on the server through this store.
     """
 
-    def __init__(self, address: Address, *, clock: Clock, deadline_s: float = 30.0, name: str = "rollstream") -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        clock: Clock,
+        deadline_s: float = 30.0,
+        name: str = "rollstream",
+        socket_timeout_s: float = SOCKET_TIMEOUT_S,
+    ) -> None:
         self.address = address
         self.clock = clock
         self.deadline_s = deadline_s
         self.name = name
-        self.client: redis.Redis = redis.Redis(**_client_arguments(address, name), retry=Retry(NoBackoff(), 0))
+        self.max_block_s = min(MAX_BLOCK_S, 0.625 * socket_timeout_s)
+        self.client: redis.Redis = redis.Redis(**_client_arguments(address, name, socket_timeout_s), retry=Retry(NoBackoff(), 0))
 
     def run(self, what: str, operation: Callable[[redis.Redis], T], *, deadline_s: float | None = None) -> T:
         """Run `operation(client)` until it succeeds; it may run more than once, so it must be idempotent.
 
         Args:
             what: a verb phrase that completes "Redis could not ...".
-            deadline_s: how long to try; an attempt under way is not cut short, a dead link costs `SOCKET_TIMEOUT_S` at most.
+            deadline_s: how long to try; an attempt under way is not cut short, a dead link costs `socket_timeout_s` at most.
 
         Raises:
             StoreRefused: password, permission or certificate; at once.
@@ -110,7 +123,15 @@ class Store:
 class AsyncStore:
     """`Store` for asyncio; one event loop."""
 
-    def __init__(self, address: Address, *, clock: Clock, deadline_s: float = 30.0, name: str = "rollstream") -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        clock: Clock,
+        deadline_s: float = 30.0,
+        name: str = "rollstream",
+        socket_timeout_s: float = SOCKET_TIMEOUT_S,
+    ) -> None:
         from redis import asyncio as redis_asyncio
         from redis.asyncio.retry import Retry as AsyncRetry
 
@@ -118,8 +139,9 @@ class AsyncStore:
         self.clock = clock
         self.deadline_s = deadline_s
         self.name = name
+        self.max_block_s = min(MAX_BLOCK_S, 0.625 * socket_timeout_s)
         self.client: redis.asyncio.Redis = redis_asyncio.Redis(
-            **_client_arguments(address, name), retry=AsyncRetry(NoBackoff(), 0)
+            **_client_arguments(address, name, socket_timeout_s), retry=AsyncRetry(NoBackoff(), 0)
         )
 
     async def run(
@@ -172,7 +194,7 @@ def _judge_server(reply: dict[str, Any], where: str) -> ServerInfo:
     return info
 
 
-def _client_arguments(address: Address, name: str) -> dict[str, Any]:
+def _client_arguments(address: Address, name: str, socket_timeout_s: float) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "db": address.db,
         "username": address.username,
@@ -181,8 +203,8 @@ def _client_arguments(address: Address, name: str) -> dict[str, Any]:
         "protocol": 2,  # the same shape of replies from every server and every release of the client
         "driver_info": None,
         "decode_responses": False,
-        "socket_timeout": SOCKET_TIMEOUT_S,
-        "socket_connect_timeout": _CONNECT_TIMEOUT_S,
+        "socket_timeout": socket_timeout_s,
+        "socket_connect_timeout": min(_CONNECT_TIMEOUT_S, socket_timeout_s),
         "health_check_interval": _HEALTH_CHECK_EVERY_S,
     }
     if address.transport == "unix":

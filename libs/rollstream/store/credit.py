@@ -54,20 +54,21 @@ class Credit:
         deadline = Deadline(self._store.clock, after_s=deadline_s)
         acknowledged = self.acknowledged(writer)
         while acknowledged < at_least and not deadline.passed():
-            acknowledged = self._wait_once(writer, min(_SLICE_S, deadline.remaining_s()))
+            acknowledged = self._wait_once(writer, deadline.remaining_s())
         return acknowledged
 
-    def _wait_once(self, writer: int, block_s: float) -> int:
+    def _wait_once(self, writer: int, remaining_s: float) -> int:
         wake = self._wake_key(writer)
+        block_s = max(_SHORTEST_BLOCK_S, round(min(_SLICE_S, self._store.max_block_s, remaining_s), 3))
 
         def operation(client: redis.Redis) -> list[Any]:
             with client.pipeline(transaction=False) as pipeline:
-                pipeline.blpop([wake], timeout=max(_SHORTEST_BLOCK_S, round(block_s, 3)))
+                pipeline.blpop([wake], timeout=block_s)
                 pipeline.hget(self._credit_key, str(writer))
                 replies: list[Any] = pipeline.execute()
                 return replies
 
-        reply = self._store.run("wait for credit", operation)[1]
+        reply = self._store.run("wait for credit", operation, deadline_s=remaining_s)[1]
         return int(reply) if reply is not None else 0
 
     def grant(self, pipeline: Pipeline, writer: int, sequence: int) -> None:

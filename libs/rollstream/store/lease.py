@@ -78,8 +78,8 @@ class Lease:
     @staticmethod
     def owner_of(store: Store, *, key: str) -> str | None:
         """Who holds the lease now; None when it is free."""
-        held: bytes | None = store.run(f"read the lease {key}", lambda client: client.get(key))
-        return held.decode().split(":", 1)[1] if held is not None else None
+        held = store.run(f"read the lease {key}", lambda client: client.get(key))
+        return held.decode().split(":", 1)[1] if isinstance(held, bytes) else None
 
     def remaining_s(self) -> float:
         """Seconds for which it is surely still ours, by this process's clock; 0 when it may be gone."""
