@@ -287,6 +287,22 @@ class Experiments:
         records = self._faults(experiment_id).after(after, limit=limit)
         return [(entry_id, msgspec.convert(record, Fault)) for entry_id, record in records]
 
+    # -- the flow
+
+    def set_flow(self, experiment_id: str, flow: Mapping[str, Any], *, lease: Lease | None = None) -> None:
+        """Store the flow's description (nodes and edges with rates, depth, waits); the newest replaces the one before."""
+        text = msgspec.json.encode(flow)
+        self._write("store a flow", lambda pipeline: pipeline.set(keys.experiment_flow(experiment_id), text), lease)
+
+    def flow(self, experiment_id: str) -> dict[str, Any] | None:
+        """The flow's description; None until a learner has built it."""
+
+        def operation(client: redis.Redis) -> Any:
+            return client.get(keys.experiment_flow(experiment_id))
+
+        text = self._store.run("read a flow", operation)
+        return None if text is None else msgspec.json.decode(text)
+
     # -- counters
 
     def save_counters(self, experiment_id: str, counters: Mapping[str, int], *, lease: Lease | None = None) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "experiment_counters",
     "experiment_events",
     "experiment_faults",
+    "experiment_flow",
     "experiment_lease",
     "experiment_reports",
     "experiment_spec",
@@ -165,6 +166,11 @@ def experiment_weights(experiment_id: str) -> str:
 def experiment_weights_version(experiment_id: str, version: int) -> str:
     """One version of its weights, in safetensors format."""
     return f"rs:exp:{experiment_id}:weights:{version}"
+
+
+def experiment_flow(experiment_id: str) -> str:
+    """JSON of its dataflow graph, as the learner last described it."""
+    return f"rs:exp:{experiment_id}:flow"
 
 
 # -- edges
