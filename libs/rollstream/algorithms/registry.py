@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rollstream.config import Frozen, suggestion
+from rollstream.config import Frozen, load, suggestion
 from rollstream.errors import ConfigError
+from rollstream.spaces import Leaf
 
-__all__ = ["Algorithm", "algorithm", "known", "needs_replay", "settings_type"]
+if TYPE_CHECKING:
+    from rollstream.algorithms.agent import Agent
+    from rollstream.flow import Stream
+
+__all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_replay", "settings_type"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,29 @@ def settings_type(name: str) -> type[Frozen]:
     entry = algorithm(name)
     found: type[Frozen] = getattr(entry.page("config"), entry.settings)
     return found
+
+
+def make_agent(name: str, settings: Mapping[str, Any], *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> Agent:
+    """The agent of the algorithm called `name`, for an environment with these leaves.
+
+    Raises:
+        ConfigError: unknown algorithm; every bad setting by its path `settings.<name>`.
+        SpaceError: the environment's spaces do not suit the algorithm.
+    """
+    entry = algorithm(name)
+    config = load(settings_type(name), settings, what=f"settings of {name}", path="settings")
+    made: Agent = getattr(entry.page("agent"), entry.agent)(config, observation=observation, actions=actions)
+    return made
+
+
+def make_flow(name: str, agent: Agent, *, actors: int) -> Stream[Any]:
+    """The flow of the algorithm called `name`, with the settings of `agent`; its tables are handed over by name."""
+    from rollstream.flow import Actors, LearnerHandle, TableHandle
+
+    page = algorithm(name).page("flow")
+    tables = {table: TableHandle(name=table) for table in agent.table_names}
+    stream: Stream[Any] = page.flow(agent.config, actors=Actors(count=actors), learner=LearnerHandle(), **tables)
+    return stream
 
 
 def needs_replay(name: str) -> bool:

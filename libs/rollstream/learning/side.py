@@ -145,4 +145,3 @@ class LearnerProcess:
 
     def _env_steps(self) -> int:
         return self._counters.get("env_steps_sampled")
-

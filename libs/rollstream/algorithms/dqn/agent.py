@@ -1,0 +1,112 @@
+"""What is optimized in DQN: action values, by the double-Q n-step loss with importance weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.algorithms.agent import require_one_action
+from rollstream.algorithms.dqn.config import DqnConfig
+from rollstream.algorithms.schedule import linear
+from rollstream.graph import Adam, DoubleQLoss, QPolicy, build_update, value_to_index
+from rollstream.learning import Learned, LearningAgent, SampledItems
+from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
+from rollstream.seeding import child_seed
+from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
+
+__all__ = ["DqnAgent"]
+
+FINAL_LEARNING_RATE_SHARE = 0.1
+PRIORITY_FLOOR = 1e-3
+"""Added to every error, so that no item's probability falls to 0 (Schaul et al. 2016, section 3.3)."""
+
+
+class DqnAgent:
+    """DQN for one environment, given by its leaves."""
+
+    extra_columns: tuple[Column, ...] = ()
+    table_names = ("replay",)
+
+    def __init__(self, config: DqnConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
+        self.config = config
+        self.action = require_one_action(actions, algorithm="DQN")
+        self.policy = QPolicy(
+            observation, self.action, hidden=config.hidden, activation=config.activation, dueling=config.dueling
+        )
+
+    def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
+        config = self.config
+        return {
+            "replay": TableSpec(
+                name="replay",
+                sampler=Prioritized(exponent=config.priority_exponent),
+                remover=Fifo(),
+                limiter=SampleToInsertRatio(
+                    samples_per_insert=config.samples_per_insert,
+                    min_items=config.min_items,
+                    tolerance_items=config.ratio_tolerance_items,
+                ),
+                max_items=config.table_items,
+                batch_items=config.batch_items,
+                rows=rows,
+            )
+        }
+
+    def learning(self, *, seed: int) -> LearningAgent:
+        return _DqnLearning(self, seed=seed)
+
+
+class _DqnLearning:
+    """The learning half: one update a batch of items."""
+
+    def __init__(self, agent: DqnAgent, *, seed: int) -> None:
+        self._config = agent.config
+        self._action = agent.action
+        self._update = build_update(
+            DoubleQLoss(agent.policy),
+            batch_rows=agent.config.batch_items,
+            optimizer=Adam(epsilon=1e-5),
+            max_grad_norm=agent.config.max_gradient_norm,
+            mode=agent.config.mode,
+            seed=child_seed(seed, "dqn", "parameters"),
+        )
+
+    def learn(self, batch: Batch, *, env_steps: int) -> Learned:
+        config = self._config
+        rate = linear(
+            config.learning_rate,
+            config.learning_rate * FINAL_LEARNING_RATE_SHARE,
+            env_steps=env_steps,
+            over_steps=config.learning_rate_decay_steps,
+        )
+        result = self._update.update(batch.columns, learning_rate=rate)
+        priority = np.abs(result.outputs["td_error"]) + np.float32(PRIORITY_FLOOR)
+        return Learned(updates=1, metrics={**result.metrics, "learning_rate": rate}, columns={"td_error": priority})
+
+    def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
+        config = self._config
+        beta = linear(config.importance_exponent, 1.0, env_steps=env_steps, over_steps=config.importance_growth_steps)
+        columns = n_step(sample.rows, sample.lengths, discount=config.discount)
+        action = value_to_index(self._action, columns[self._action.name])
+        weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="batch")
+        return {**columns, "action": action, "weight": weight}
+
+    def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
+        config = self._config
+        epsilon = linear(config.epsilon_start, config.epsilon_end, env_steps=env_steps, over_steps=config.epsilon_decay_steps)
+        return {
+            **self._update.layout.split(self._update.parameters()),
+            "scalar.epsilon": np.asarray([epsilon], np.float32),
+        }
+
+    def sync_target(self) -> None:
+        self._update.sync_target()
+
+    def state(self) -> dict[str, Any]:
+        return {"update": self._update.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._update.load_state(state["update"])

@@ -1,0 +1,100 @@
+"""What is optimized in PPO: a categorical policy with a value head, by the clipped surrogate loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.algorithms.agent import require_one_action
+from rollstream.algorithms.ppo.config import PpoConfig
+from rollstream.algorithms.schedule import linear
+from rollstream.errors import ConfigError
+from rollstream.graph import Adam, CategoricalPolicy, PpoLoss, build_update, value_to_index
+from rollstream.learning import Learned, LearningAgent
+from rollstream.seeding import child_generator, child_seed
+from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
+
+__all__ = ["PpoAgent"]
+
+FINAL_LEARNING_RATE_SHARE = 0.1
+
+
+class PpoAgent:
+    """PPO for one environment, given by its leaves."""
+
+    extra_columns = (Column(name="log_prob", dtype="<f4"), Column(name="value", dtype="<f4"))
+    table_names: tuple[str, ...] = ()
+
+    def __init__(self, config: PpoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
+        self.config = config
+        self.action = require_one_action(actions, algorithm="PPO")
+        self.policy = CategoricalPolicy(observation, self.action, hidden=config.hidden, activation=config.activation)
+
+    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
+        return {}
+
+    def learning(self, *, seed: int) -> LearningAgent:
+        return _PpoLearning(self, seed=seed)
+
+
+class _PpoLearning:
+    """The learning half: epochs of shuffled minibatches over each round of data."""
+
+    def __init__(self, agent: PpoAgent, *, seed: int) -> None:
+        config = agent.config
+        self._config = config
+        self._action = agent.action
+        self._generator = child_generator(seed, "ppo", "minibatches")
+        self._update = build_update(
+            PpoLoss(agent.policy),
+            batch_rows=config.batch_rows,
+            optimizer=Adam(epsilon=1e-5),
+            max_grad_norm=config.max_gradient_norm,
+            mode=config.mode,
+            seed=child_seed(seed, "ppo", "parameters"),
+        )
+
+    def learn(self, batch: Batch, *, env_steps: int) -> Learned:
+        config = self._config
+        columns = {
+            **batch.columns,
+            "action": value_to_index(self._action, batch.columns[self._action.name]),
+            "weight": np.ones(batch.rows, np.float32),
+        }
+        rate = linear(
+            config.learning_rate,
+            config.learning_rate * FINAL_LEARNING_RATE_SHARE,
+            env_steps=env_steps,
+            over_steps=config.learning_rate_decay_steps,
+        )
+        metrics = self._update.update_many(
+            columns,
+            epochs=config.epochs,
+            batch_rows=config.batch_rows,
+            generator=self._generator,
+            learning_rate=rate,
+            clip_ratio=config.clip_ratio,
+            value_coefficient=config.value_coefficient,
+            entropy_coefficient=config.entropy_coefficient,
+        )
+        updates = config.epochs * -(-batch.rows // config.batch_rows)
+        return Learned(updates=updates, metrics={**metrics, "learning_rate": rate})
+
+    def columns(self, sample: Any, *, env_steps: int) -> Columns:
+        raise ConfigError("PPO learns from rollouts, not from replay tables; use an algorithm such as dqn for a table")
+
+    def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
+        return self._update.layout.split(self._update.parameters())
+
+    def sync_target(self) -> None:
+        self._update.sync_target()
+
+    def state(self) -> dict[str, Any]:
+        return {"update": self._update.state(), "minibatches": self._generator.bit_generator.state}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._update.load_state(state["update"])
+        self._generator.bit_generator.state = state["minibatches"]
