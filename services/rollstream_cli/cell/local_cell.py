@@ -37,12 +37,14 @@ class LocalCell:
         clock: Clock,
         on_failure: Callable[[str], None],
         command: Callable[[Role], tuple[str, ...]] = command_of,
+        redis_deadline_s: float = 5.0,
     ) -> None:
         """
         Args:
             on_failure: called, from a thread of the cell, when it cannot work; the message is for a person. The cell does not
                 stop itself then: its owner does.
             command: what runs a role; tests pass stand-ins.
+            redis_deadline_s: how long an external Redis may take to answer before the start is given up.
         """
         self.plan = plan
         self.redis_url = plan.redis_url
@@ -51,6 +53,7 @@ class LocalCell:
         self._clock = clock
         self._on_failure = on_failure
         self._command = command
+        self._redis_deadline_s = redis_deadline_s
         self._lock = threading.Lock()
         self._children: dict[Role, list[Child]] = {role: [] for role in ROLES}
         self._leaving: list[Child] = []
@@ -87,7 +90,9 @@ class LocalCell:
     def _start_server(self) -> Address:
         if self.plan.redis_url:
             address = external_address(self.plan)
-            with contextlib.closing(Store(address, clock=self._clock, deadline_s=5.0, name="rollstream-cli")) as store:
+            with contextlib.closing(
+                Store(address, clock=self._clock, deadline_s=self._redis_deadline_s, name="rollstream-cli")
+            ) as store:
                 store.check()
             return address
         self._server = KeptServer(self.plan.server_dir, clock=self._clock, on_hopeless=self._fail)

@@ -118,9 +118,7 @@ def test_after_a_good_start_a_process_is_never_given_up(make_child: MakeChild, c
 
 
 def test_a_command_that_does_not_exist_is_reported(tmp_path: Path, complaints: Queue[str]) -> None:
-    spec = ChildSpec(
-        member="actor-0", role="actor", command=(str(tmp_path / "nothing"),), environment={}, log=tmp_path / "log"
-    )
+    spec = ChildSpec(member="actor-0", role="actor", command=(str(tmp_path / "nothing"),), environment={}, log=tmp_path / "log")
     child = Child(spec, clock=SystemClock(), on_hopeless=complaints.put)
     child.start()
     assert "actor-0 cannot be started" in complaints.get(timeout=20)
