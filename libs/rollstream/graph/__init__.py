@@ -1,1 +1,34 @@
-""""""
+"""Components, the op tables they are written in, and the modes that run them. Importing this never imports torch."""
+
+from rollstream.graph.declare import Component, Declared, declare
+from rollstream.graph.discrete import index_to_value, value_to_index
+from rollstream.graph.layout import FlatLayout
+from rollstream.graph.losses import DoubleQLoss, Loss, PpoLoss
+from rollstream.graph.modes import Acting, Update, UpdateResult, build_acting, build_update
+from rollstream.graph.optimizers import Adam
+from rollstream.graph.policies import CategoricalPolicy, QPolicy
+from rollstream.graph.report import BuildReport
+from rollstream.graph.returns import gae, n_step_return
+
+__all__ = [
+    "Acting",
+    "Adam",
+    "BuildReport",
+    "CategoricalPolicy",
+    "Component",
+    "Declared",
+    "DoubleQLoss",
+    "FlatLayout",
+    "Loss",
+    "PpoLoss",
+    "QPolicy",
+    "Update",
+    "UpdateResult",
+    "build_acting",
+    "build_update",
+    "declare",
+    "gae",
+    "index_to_value",
+    "n_step_return",
+    "value_to_index",
+]

@@ -1,0 +1,112 @@
+"""The torch op table; see `rollstream.graph.ops.Ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+__all__ = ["TorchOps"]
+
+
+class TorchOps:
+    """Tensors in, tensors out."""
+
+    def to_float(self, x: Tensor) -> Tensor:
+        return x if x.dtype == torch.float32 else x.to(torch.float32)
+
+    def constant(self, value: npt.NDArray[Any]) -> Tensor:
+        return torch.from_numpy(value)
+
+    def zeros_like(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+    def ones_like(self, x: Tensor) -> Tensor:
+        return torch.ones_like(x)
+
+    def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        return x.reshape(shape)
+
+    def concatenate(self, parts: Sequence[Tensor], *, axis: int = -1) -> Tensor:
+        return torch.cat(list(parts), axis)
+
+    def stack(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts))
+
+    def take(self, x: Tensor, index: npt.NDArray[np.int64]) -> Tensor:
+        return x.index_select(-1, torch.from_numpy(index))
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return torch.addmm(bias, x, weight)
+
+    def dot(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.matmul(x, y)
+
+    def tanh(self, x: Tensor) -> Tensor:
+        return torch.tanh(x)
+
+    def relu(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+    def exp(self, x: Tensor) -> Tensor:
+        return torch.exp(x)
+
+    def expm1(self, x: Tensor) -> Tensor:
+        return torch.expm1(x)
+
+    def log(self, x: Tensor) -> Tensor:
+        return torch.log(x)
+
+    def sqrt(self, x: Tensor) -> Tensor:
+        return torch.sqrt(x)
+
+    def abs(self, x: Tensor) -> Tensor:
+        return torch.abs(x)
+
+    def isfinite(self, x: Tensor) -> Tensor:
+        return torch.isfinite(x)
+
+    def minimum(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.minimum(x, y)
+
+    def maximum(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.maximum(x, y)
+
+    def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
+        return torch.clamp(x, low, high)
+
+    def where(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        return torch.where(condition, x, y)
+
+    def sum(self, x: Tensor, *, axis: int | None = None) -> Tensor:
+        return x.sum() if axis is None else x.sum(axis)
+
+    def max(self, x: Tensor) -> Tensor:
+        return x.amax(-1)
+
+    def argmax(self, x: Tensor) -> Tensor:
+        return x.argmax(-1)
+
+    def cumsum(self, x: Tensor) -> Tensor:
+        return x.cumsum(-1)
+
+    def pick(self, x: Tensor, index: Tensor) -> Tensor:
+        return x.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+    def log_softmax(self, x: Tensor) -> Tensor:
+        return torch.log_softmax(x, -1)
+
+    def stop_gradient(self, x: Tensor) -> Tensor:
+        return x.detach()
+
+    def scan_reverse(self, step: Callable[..., Any], initial: Tensor, arrays: Sequence[Tensor]) -> Tensor:
+        carry: Any = initial
+        scanned: list[Tensor] = []
+        for t in range(len(arrays[0]) - 1, -1, -1):
+            carry = step(carry, *(array[t] for array in arrays))
+            scanned.append(carry)
+        return torch.stack(scanned[::-1])

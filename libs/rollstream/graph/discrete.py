@@ -1,0 +1,55 @@
+"""Discrete spaces of any start: components count choices from 0, environments from `start`. This is the one place that converts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.errors import SpaceError
+from rollstream.spaces import Leaf
+
+__all__ = ["choices", "index_to_value", "require_discrete", "value_to_index"]
+
+
+def require_discrete(leaf: Leaf, *, where: str) -> None:
+    """Refuse every action space other than Discrete.
+
+    Args:
+        where: component path and API, e.g. `CategoricalPolicy.act`.
+
+    Raises:
+        SpaceError: names the space, the component, the API, the argument, and what to use instead.
+    """
+    if leaf.kind == "discrete":
+        return
+    instead = {
+        "box": "wrap the environment in gymnasium.wrappers.DiscretizeAction with finite bounds, or in one with a Discrete action space",
+        "multi_discrete": "wrap the environment so that each combination of choices is one value of a Discrete space",
+        "multi_binary": "wrap the environment so that each combination of bits is one value of a Discrete space",
+    }[leaf.kind]
+    raise SpaceError(f"{leaf.name}: {where}, argument action: needs a Discrete space, got {_describe(leaf)}; {instead}")
+
+
+def choices(leaf: Leaf) -> int:
+    """Number of actions of a Discrete leaf."""
+    return leaf.counts[0]
+
+
+def index_to_value(leaf: Leaf, index: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
+    """What the environment calls the choices `index` (0 to n-1), in the leaf's dtype."""
+    return (index + leaf.starts[0]).astype(leaf.dtype)
+
+
+def value_to_index(leaf: Leaf, value: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Choices 0 to n-1, int64, of values of the environment."""
+    return value.astype(np.int64) - leaf.starts[0]
+
+
+def _describe(leaf: Leaf) -> str:
+    if leaf.kind != "box":
+        return f"{leaf.kind} {list(leaf.counts or leaf.shape)}"
+    bounded = np.isfinite(leaf.low).all() and np.isfinite(leaf.high).all() and leaf.low
+    bounds = f"bounds {min(leaf.low)} to {max(leaf.high)}" if bounded else "no finite bounds"
+    return f"Box {list(leaf.shape)} with {bounds}"

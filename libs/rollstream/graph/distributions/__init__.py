@@ -1,0 +1,3 @@
+"""Probability distributions over actions, as pure functions of their parameters."""
+
+__all__: list[str] = []

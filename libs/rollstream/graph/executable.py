@@ -1,0 +1,75 @@
+"""One API of a component, ready to run at a fixed number of rows: fill `inputs`, call `run`, read the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.graph.backends.numpy_ops import NumpyOps
+from rollstream.graph.backends.numpy_tape import Recorded, Tape
+from rollstream.graph.declare import Component
+from rollstream.graph.inputs import Arguments, bind, flat_inputs
+from rollstream.graph.layout import FlatLayout
+from rollstream.graph.ops import Array
+from rollstream.graph.scope import Parameters, Scope
+
+__all__ = ["Executable", "NumpyExecutable", "empty_inputs", "output_columns"]
+
+
+class Executable(Protocol):
+    """An API in some mode.
+
+    Attributes:
+        inputs: buffers to fill, by input name.
+    """
+
+    inputs: Mapping[str, npt.NDArray[Any]]
+
+    def run(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Outputs by column name; may be overwritten by the next run."""
+        ...
+
+
+class NumpyExecutable:
+    """The taped form, see `backends.numpy_tape`. Reads the parameters where they lie in `flat`: changing them there is enough."""
+
+    def __init__(self, component: Component, *, api: str, rows: int, layout: FlatLayout, flat: npt.NDArray[np.float32]) -> None:
+        arguments = component.arguments(api)
+        self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(arguments, rows=rows)
+        self._tape = Tape()
+        views = layout.split(flat)
+        scope = Scope(NumpyOps(), Parameters(live=views, frozen=views))
+        recorded = {name: self._tape.input(buffer) for name, buffer in self.inputs.items()}
+        with np.errstate(all="ignore"):  # the first run sees zeros
+            outputs = output_columns(getattr(component, api)(scope, **bind(arguments, recorded)))
+        self._outputs = {name: column.array if isinstance(column, Recorded) else column for name, column in outputs.items()}
+        self._run = self._tape.run
+
+    def run(self) -> Mapping[str, npt.NDArray[Any]]:
+        self._run()
+        return self._outputs
+
+
+def empty_inputs(arguments: Arguments, *, rows: int) -> dict[str, npt.NDArray[Any]]:
+    """A zero buffer for each input."""
+    return {item.name: np.zeros(item.full_shape(rows), item.dtype) for item in flat_inputs(arguments)}
+
+
+def output_columns(outputs: Any) -> dict[str, Array]:
+    """What an API returned, by name: columns, the fields of a record (None left out), or one array called `output`."""
+    if isinstance(outputs, Mapping):
+        return dict(outputs)
+    if is_dataclass(outputs):
+        found: dict[str, Array] = {}
+        for field in fields(outputs):
+            value = getattr(outputs, field.name)
+            if isinstance(value, Mapping):
+                found.update(value)
+            elif value is not None:
+                found[field.name] = value
+        return found
+    return {"output": outputs}

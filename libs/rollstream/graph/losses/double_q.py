@@ -1,0 +1,75 @@
+"""The double-Q n-step loss of DQN, with importance weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rollstream.errors import ConfigError
+from rollstream.graph.inputs import Arguments, Input, columns_of
+from rollstream.graph.losses.huber import huber
+from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.ops import Array
+from rollstream.graph.policies.epsilon_greedy import QPolicy
+from rollstream.graph.scope import Scope, api
+
+__all__ = ["DoubleQLoss"]
+
+
+@dataclass(frozen=True)
+class DoubleQLoss:
+    """Van Hasselt et al. 2016 (arXiv 1509.06461), equation 4: the online network chooses the next action, the target network values it.
+
+    td_error = reward + discount * Q_target(s', argmax over a of Q(s', a)) - Q(s, a);  loss = mean of weight * huber(td_error).
+
+    `reward` is the discounted sum of n rewards and `discount` gamma to the n, or 0 where the episode ended. The weights are those of
+    prioritized replay (Schaul et al. 2016, arXiv 1511.05952, §3.4). The mean is over all rows, so the weights do scale the step.
+
+    Attributes:
+        huber_delta: errors beyond it have a gradient of constant size.
+    """
+
+    policy: QPolicy
+    huber_delta: float = 1.0
+
+    apis: ClassVar[tuple[str, ...]] = ("loss",)
+    metric_names: ClassVar[tuple[str, ...]] = ("td_error_abs", "q_value")
+
+    def __post_init__(self) -> None:
+        if not self.huber_delta > 0:
+            raise ConfigError(f"huber_delta must be > 0, got {self.huber_delta}; for squared errors use a large one, e.g. 1e9")
+
+    def arguments(self, api: str) -> Arguments:
+        return {
+            "observation": columns_of(self.policy.observation),
+            "action": self.policy.action_input,
+            "reward": Input(name="reward"),
+            "discount": Input(name="discount", low=0.0, high=1.0),
+            "next_observation": columns_of(self.policy.observation, prefix="next_"),
+            "weight": Input(name="weight", low=0.1, high=1.0),
+        }
+
+    @api
+    def loss(
+        self,
+        scope: Scope,
+        *,
+        observation: Mapping[str, Array],
+        action: Array,
+        reward: Array,
+        discount: Array,
+        next_observation: Mapping[str, Array],
+        weight: Array,
+    ) -> LossResult:
+        """Shapes: all columns [B] (observations [B, ...]). Rows afterwards: `td_error` [B], with its sign."""
+        ops = scope.ops
+        q_tm1 = ops.pick(self.policy.q_values(scope, observation=observation), action)
+        best = ops.argmax(self.policy.q_values(scope.without_gradient(), observation=next_observation))
+        q_t = ops.pick(self.policy.q_values(scope.target(), observation=next_observation), best)
+        td_error = reward + discount * q_t - q_tm1
+        share = weight * (1.0 / weight.shape[0])
+        loss = ops.dot(huber(ops, td_error, delta=self.huber_delta), share)
+        error = ops.stop_gradient(td_error)
+        rows = ops.stack([ops.abs(error), ops.stop_gradient(q_tm1)])
+        return LossResult(loss=loss, metrics=ops.sum(rows, axis=-1) * (1.0 / weight.shape[0]), rows={"td_error": error})

@@ -1,0 +1,6 @@
+"""How a component becomes something that runs: acting and updating."""
+
+from rollstream.graph.modes.acting import Acting, build_acting
+from rollstream.graph.modes.update import Update, UpdateResult, build_update
+
+__all__ = ["Acting", "Update", "UpdateResult", "build_acting", "build_update"]

@@ -1,0 +1,143 @@
+"""Acting: a policy's `act`, `greedy` and `values` with one set of weights, in NumPy (no torch in the process) or torch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.errors import ConfigError, SchemaMismatch
+from rollstream.graph.declare import Component, declare
+from rollstream.graph.executable import Executable, NumpyExecutable
+from rollstream.graph.inputs import Input, fill, flat_inputs
+from rollstream.graph.layout import FlatLayout
+from rollstream.spaces import Columns
+
+__all__ = ["Acting", "ActingMode", "build_acting"]
+
+ActingMode = Literal["numpy", "torch"]
+MAX_BLOCK_ROWS = 1024
+"""Largest block in which `values` and `greedy` compute; more rows take several blocks."""
+
+
+class _Build(Protocol):
+    def __call__(
+        self, component: Component, *, api: str, rows: int, layout: FlatLayout, flat: npt.NDArray[np.float32]
+    ) -> Executable: ...
+
+
+class Acting:
+    """A policy that acts for a fixed number of environments. One thread at a time.
+
+    Attributes:
+        layout: of the weights that `load` takes.
+    """
+
+    def __init__(self, policy: Component, *, batch: int, build: _Build) -> None:
+        self.layout = declare(policy).layout
+        self.batch = batch
+        self._policy = policy
+        self._build = build
+        self._flat = np.zeros(self.layout.size, np.float32)
+        self._blocks: dict[tuple[str, int], Executable] = {}
+        inputs = list(flat_inputs(policy.arguments("act")))
+        self._columns = [item for item in inputs if item.role == "column"]
+        self._noise = [item.name for item in inputs if item.role == "noise"]
+        self._scalars = {item.name for item in inputs if item.role == "scalar"}
+        self._act = self._executable("act", batch)
+        self._observed = [(item.name, self._act.inputs[item.name]) for item in self._columns]
+        self._drawn = [self._act.inputs[name] for name in self._noise]
+
+    def load(self, flat: npt.NDArray[np.float32]) -> None:
+        """Take these weights, float32 [P].
+
+        Raises:
+            SchemaMismatch: another number of parameters than this policy has.
+            NonFiniteError: names the first tensor with a NaN or an infinity; the old weights stay.
+        """
+        self.layout.require_finite(flat)
+        np.copyto(self._flat, flat)
+
+    def act(
+        self, observation: Columns, generator: np.random.Generator, **scalars: float | npt.NDArray[Any]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Columns [N] that the policy's `act` gives: `action` (index), and e.g. `log_prob`, `value`. They are the caller's to keep.
+
+        Args:
+            observation: columns [N, ...] by leaf name.
+            generator: draws the noise.
+            scalars: what else `act` takes, e.g. `epsilon`: a number, or one for each environment.
+        """
+        if scalars.keys() != self._scalars:
+            raise ConfigError(f"act takes the settings {sorted(self._scalars)}, got {sorted(scalars)}")
+        for name, buffer in self._observed:
+            column = observation[name]
+            if column.shape == buffer.shape and column.dtype == buffer.dtype:
+                buffer[...] = column
+            else:
+                fill(buffer, column, name=name, where="act")
+        for buffer in self._drawn:
+            generator.random(dtype=np.float32, out=buffer)
+        for name, value in scalars.items():
+            self._act.inputs[name][...] = value
+        return {name: column.copy() for name, column in self._act.run().items()}
+
+    def greedy(self, observation: Columns) -> dict[str, npt.NDArray[Any]]:
+        """Column `action` (index) of the best actions, for any number of rows."""
+        return self._in_blocks("greedy", observation)
+
+    def values(self, observation: Columns) -> npt.NDArray[np.float32]:
+        """Estimated values, for any number of rows [M]."""
+        if "values" not in self._policy.apis:
+            raise ConfigError(f"{type(self._policy).__name__}.values: this policy estimates no state values")
+        return self._in_blocks("values", observation)["value"]
+
+    def _in_blocks(self, api: str, observation: Columns) -> dict[str, npt.NDArray[Any]]:
+        rows = len(observation[self._columns[0].name])
+        parts = [
+            self._block(api, observation, start, min(rows - start, MAX_BLOCK_ROWS)) for start in range(0, rows, MAX_BLOCK_ROWS)
+        ]
+        if not parts:
+            parts = [self._block(api, observation, 0, 0)]
+        if len(parts) == 1:
+            return parts[0]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _block(self, api: str, observation: Columns, start: int, rows: int) -> dict[str, npt.NDArray[Any]]:
+        """Rows `start` to `start + rows`, in the executable of the next power of two (so few are ever made)."""
+        executable = self._executable(api, 1 << max(0, rows - 1).bit_length())
+        for item in self._columns:
+            fill(executable.inputs[item.name][:rows], _rows(observation, item, start, rows), name=item.name, where=api)
+        return {name: column[:rows].copy() for name, column in executable.run().items()}
+
+    def _executable(self, api: str, rows: int) -> Executable:
+        found = self._blocks.get((api, rows))
+        if found is None:
+            found = self._build(self._policy, api=api, rows=rows, layout=self.layout, flat=self._flat)
+            self._blocks[api, rows] = found
+        return found
+
+
+def _rows(observation: Columns, item: Input, start: int, rows: int) -> npt.NDArray[Any]:
+    column = observation[item.name]
+    if len(column) < start + rows:
+        raise SchemaMismatch(f"column {item.name} has {len(column)} rows, the other columns of the observation have more")
+    return column[start : start + rows]
+
+
+def build_acting(policy: Component, *, batch: int, mode: ActingMode = "numpy") -> Acting:
+    """Make a policy act for `batch` environments; parameters are 0 until `load`.
+
+    Args:
+        mode: `numpy` for actors; `torch` to debug a policy with prints and breakpoints.
+    """
+    if batch < 1:
+        raise ConfigError(f"batch must be >= 1, got {batch}")
+    if mode == "numpy":
+        return Acting(policy, batch=batch, build=NumpyExecutable)
+    if mode == "torch":
+        from rollstream.graph.backends.torch.executable import TorchExecutable
+
+        return Acting(policy, batch=batch, build=TorchExecutable)
+    raise ConfigError(f"unknown acting mode {mode!r}; known: numpy, torch")

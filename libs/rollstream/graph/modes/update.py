@@ -1,0 +1,238 @@
+"""Updating: a loss, a flat parameter vector and Adam as one object that takes NumPy columns. Which framework runs is the mode's business."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.clock import Clock
+from rollstream.errors import ConfigError, SchemaMismatch
+from rollstream.graph.declare import declare
+from rollstream.graph.inputs import flat_inputs
+from rollstream.graph.layout import FlatLayout
+from rollstream.graph.losses.loss import Loss
+from rollstream.graph.minibatches import Minibatches
+from rollstream.graph.optimizers.adam import Adam
+from rollstream.graph.report import BuildReport
+from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
+from rollstream.spaces import Columns
+
+__all__ = ["Update", "UpdateMode", "UpdateResult", "build_update"]
+
+UpdateMode = Literal["torch", "torch-graph"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateResult:
+    """Outcome of one update.
+
+    Attributes:
+        metrics: as of `Update.update_many`.
+        outputs: columns [B] that the loss gives back for each row, e.g. `td_error`; the caller's to keep.
+    """
+
+    metrics: dict[str, float]
+    outputs: dict[str, npt.NDArray[Any]]
+
+
+class Update:
+    """Forward, backward, clip and Adam on one flat vector. One thread at a time; made by `build_update`.
+
+    Attributes:
+        layout: of the flat vector.
+        report: what was built, and how long it took.
+    """
+
+    def __init__(self, plan: UpdatePlan, state: UpdateState, engine: Engine, report: BuildReport) -> None:
+        self.layout: FlatLayout = plan.layout
+        self.report = report
+        self._plan = plan
+        self._state = state
+        self._engine = engine
+        inputs = list(flat_inputs(plan.arguments))
+        self._scalars = frozenset(item.name for item in inputs if item.role == "scalar")
+        self._batches = Minibatches(inputs, batch_rows=plan.batch_rows)
+        self._staged: Sequence[Any] = ()
+        self._reserve(plan.batch_rows)
+
+    @property
+    def updates(self) -> int:
+        """Updates applied so far."""
+        return int(self._state.count[0])
+
+    def update(self, batch: Columns, *, learning_rate: float, **scalars: float) -> UpdateResult:
+        """One update with exactly `batch_rows` rows.
+
+        Args:
+            batch: at least the columns that the loss reads; a missing `weight` is 1.
+            scalars: the loss's settings, e.g. `clip_ratio`.
+        """
+        self._check(learning_rate, scalars)
+        self._batches.fill(batch)
+        self._engine.step(self._staged[0], learning_rate=learning_rate, scalars=scalars)
+        outputs = {name: column.copy() for name, column in self._engine.rows().items()}
+        return UpdateResult(metrics=self._metrics(), outputs=outputs)
+
+    def update_many(
+        self,
+        columns: Columns,
+        *,
+        epochs: int,
+        generator: np.random.Generator,
+        learning_rate: float,
+        batch_rows: int | None = None,
+        **scalars: float,
+    ) -> dict[str, float]:
+        """`epochs` times over all rows, shuffled anew each time, in minibatches of `batch_rows`.
+
+        Args:
+            columns: [M, ...], any M; at least the columns that the loss reads; a missing `weight` is 1.
+            batch_rows: only to say again what the update was built for.
+
+        Returns:
+            The loss's metrics, `loss` and `gradient_norm` as means over the updates applied (left out when there were none), `updates`
+            (applied) and `skipped_updates` (loss or gradient not finite: parameters and moments unchanged).
+        """
+        self._check(learning_rate, scalars)
+        if batch_rows not in (None, self._plan.batch_rows):
+            raise ConfigError(f"batch_rows is {batch_rows}, but this update was built for {self._plan.batch_rows}; build another")
+        rows = len(next(iter(columns.values()))) if columns else 0
+        count = self._batches.count(rows)
+        self._reserve(rows)
+        step, staged = self._engine.step, self._staged[:count]
+        for _ in range(epochs):
+            self._batches.shuffle(columns, rows=rows, generator=generator)
+            for minibatch in staged:
+                step(minibatch, learning_rate=learning_rate, scalars=scalars)
+        return self._metrics()
+
+    def parameters(self) -> npt.NDArray[np.float32]:
+        """The flat vector, float32 [P]; a copy."""
+        return self._state.parameters.copy()
+
+    def sync_target(self) -> None:
+        """The target network takes the parameters."""
+        if not self._plan.uses_target:
+            raise ConfigError(f"{type(self._plan.loss).__name__} has no target network to synchronize")
+        np.copyto(self._state.target, self._state.parameters)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything that the next update depends on, as copies; the same in every mode."""
+        return {name: array.copy() for name, array in self._stored().items()}
+
+    def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from `state()` of an update of the same policy, in whichever mode.
+
+        Raises:
+            SchemaMismatch: an array is missing or has another shape; nothing is changed then.
+        """
+        stored = self._stored()
+        for name, array in stored.items():
+            given = state.get(name)
+            if given is None or given.shape != array.shape:
+                have = "nothing" if given is None else f"shape {list(given.shape)}"
+                raise SchemaMismatch(
+                    f"update state {name}: needs shape {list(array.shape)}, got {have}; is it of the same policy?"
+                )
+        self.layout.require_finite(state["parameters"])
+        for name, array in stored.items():
+            np.copyto(array, state[name])
+
+    def _stored(self) -> dict[str, npt.NDArray[Any]]:
+        state = self._state
+        stored: dict[str, npt.NDArray[Any]] = {
+            "parameters": state.parameters,
+            "first_moment": state.first,
+            "second_moment": state.second,
+            "count": state.count,
+        }
+        return {**stored, "target": state.target} if self._plan.uses_target else stored
+
+    def _check(self, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        if scalars.keys() != self._scalars:
+            raise ConfigError(f"this update takes the settings {sorted(self._scalars)}, got {sorted(scalars)}")
+        if not (math.isfinite(learning_rate) and learning_rate >= 0.0):
+            raise ConfigError(f"learning_rate must be finite and >= 0, got {learning_rate}")
+
+    def _reserve(self, rows: int) -> None:
+        if self._batches.reserve(rows):
+            self._staged = self._engine.stage(self._batches.buffers)
+
+    def _metrics(self) -> dict[str, float]:
+        """Read the sums and clear them."""
+        sums, (applied, skipped) = self._state.sums, self._state.tally.tolist()
+        metrics: dict[str, float] = {}
+        if applied:
+            metrics = dict(zip(self._plan.metric_names, (sums / applied).tolist(), strict=True))
+        metrics["updates"] = float(applied)
+        metrics["skipped_updates"] = float(skipped)
+        sums[...] = 0
+        self._state.tally[...] = 0
+        return metrics
+
+
+def build_update(
+    loss: Loss,
+    *,
+    batch_rows: int,
+    optimizer: Adam | None = None,
+    max_grad_norm: float | None = 0.5,
+    mode: UpdateMode = "torch",
+    seed: int | None = None,
+    parameters: npt.NDArray[np.float32] | None = None,
+    clock: Clock | None = None,
+) -> Update:
+    """Build the whole update of `loss`.
+
+    Args:
+        batch_rows: rows of one minibatch; static.
+        max_grad_norm: scale gradients of a larger global norm down to it; None: never.
+        mode: `torch` builds in milliseconds and can be debugged; `torch-graph` takes seconds to compile and is about three times faster.
+            Its state continues that of the other (`load_state`).
+        seed: of the first parameters; or give `parameters` themselves.
+
+    Raises:
+        ConfigError: the mode cannot be built here; says what to use instead.
+    """
+    if batch_rows < 1:
+        raise ConfigError(f"batch_rows must be >= 1, got {batch_rows}")
+    if max_grad_norm is not None and not max_grad_norm > 0:
+        raise ConfigError(f"max_grad_norm must be > 0, got {max_grad_norm}; for no clipping use None")
+    declared, of_loss = declare(loss.policy, clock=clock), declare(loss, clock=clock)
+    _require_same_parameters(declared.layout, of_loss.layout)
+    plan = UpdatePlan(
+        loss=loss,
+        layout=declared.layout,
+        batch_rows=batch_rows,
+        optimizer=optimizer or Adam(),
+        max_grad_norm=max_grad_norm,
+        uses_target=of_loss.uses_target,
+    )
+    if parameters is None:
+        if seed is None:
+            raise ConfigError("build_update needs a seed for the first parameters, or the parameters")
+        parameters = plan.layout.init(seed)
+    plan.layout.require_finite(parameters)
+    state = UpdateState.start(plan, parameters)
+    report = BuildReport.of(of_loss, mode=mode)
+    if mode == "torch":
+        from rollstream.graph.backends.torch.eager_update import EagerEngine
+
+        return Update(plan, state, EagerEngine(plan, state), report)
+    if mode == "torch-graph":
+        from rollstream.graph.backends.torch.graph_update import build_graph_engine
+
+        engine, compiled = build_graph_engine(plan, state, clock=clock)
+        return Update(plan, state, engine, report.compiled(compiled))
+    raise ConfigError(f"unknown update mode {mode!r}; known: torch, torch-graph")
+
+
+def _require_same_parameters(policy: FlatLayout, loss: FlatLayout) -> None:
+    extra = sorted(set(loss.names) - set(policy.names))
+    if extra:
+        raise ConfigError(f"the loss declares parameters that its policy lacks: {', '.join(extra)}; give both the same scope")

@@ -1,0 +1,94 @@
+"""What an update engine needs to know and the arrays it moves; shared by all modes, so the state of one continues in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.graph.inputs import Arguments
+from rollstream.graph.layout import FlatLayout
+from rollstream.graph.losses.loss import Loss
+from rollstream.graph.optimizers.adam import Adam
+
+__all__ = ["Engine", "UpdatePlan", "UpdateState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePlan:
+    """Attributes:
+    loss, layout: what is minimized, and where its parameters lie.
+    batch_rows: rows of one minibatch; static.
+    max_grad_norm: gradients of a larger global norm are scaled down to it; None: no clipping.
+    uses_target: the loss reads a target network.
+    """
+
+    loss: Loss
+    layout: FlatLayout
+    batch_rows: int
+    optimizer: Adam
+    max_grad_norm: float | None
+    uses_target: bool
+
+    @property
+    def arguments(self) -> Arguments:
+        return self.loss.arguments("loss")
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Of `UpdateState.sums`."""
+        return (*self.loss.metric_names, "loss", "gradient_norm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateState:
+    """Arrays that an engine changes in place; frozen means that they stay the same arrays.
+
+    Attributes:
+        parameters, first, second: the flat vector and Adam's moments, float32 [P].
+        count: updates applied so far, int64 [1].
+        target: parameters of the target network, float32 [P]; empty without one.
+        sums: metrics summed over updates applied since they were last cleared, float32 [K].
+        tally: updates applied and updates skipped (non-finite) since last cleared, int64 [2].
+    """
+
+    parameters: npt.NDArray[np.float32]
+    first: npt.NDArray[np.float32]
+    second: npt.NDArray[np.float32]
+    count: npt.NDArray[np.int64]
+    target: npt.NDArray[np.float32]
+    sums: npt.NDArray[np.float32]
+    tally: npt.NDArray[np.int64]
+
+    @staticmethod
+    def start(plan: UpdatePlan, parameters: npt.NDArray[np.float32]) -> UpdateState:
+        """No update yet; the target network equals the parameters."""
+        size = plan.layout.size
+        return UpdateState(
+            parameters=parameters.copy(),
+            first=np.zeros(size, np.float32),
+            second=np.zeros(size, np.float32),
+            count=np.zeros(1, np.int64),
+            target=parameters.copy() if plan.uses_target else np.zeros(0, np.float32),
+            sums=np.zeros(len(plan.metric_names), np.float32),
+            tally=np.zeros(2, np.int64),
+        )
+
+
+class Engine(Protocol):
+    """Runs updates in some mode on an `UpdateState` it was built with. Non-finite loss or gradient: only `tally[1]` changes."""
+
+    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[Any]:
+        """Handles of the minibatches that lie one after the other in `buffers` ([minibatches * batch_rows, ...])."""
+        ...
+
+    def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        """One update: forward, backward, clip, optimizer step."""
+        ...
+
+    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
+        """What the last step's loss said of each row."""
+        ...
