@@ -1,7 +1,27 @@
-"""Spaces, columns and rows: how values of nested spaces become packed bytes and back."""
+"""Spaces, columns and rows: how values of nested spaces become packed bytes and back.
+
+Nothing here imports Gymnasium at import time, so processes without environments never load it.
+"""
 
 from rollstream.spaces.batch import Batch, Columns, Episodes, Rollout
+from rollstream.spaces.flatten import SpaceLayout, flatten, unflatten
 from rollstream.spaces.leaf import Leaf
+from rollstream.spaces.leaves import leaves
 from rollstream.spaces.row_spec import Column, Flag, RowSpec
+from rollstream.spaces.rows import row_spec
 
-__all__ = ["Batch", "Column", "Columns", "Episodes", "Flag", "Leaf", "Rollout", "RowSpec"]
+__all__ = [
+    "Batch",
+    "Column",
+    "Columns",
+    "Episodes",
+    "Flag",
+    "Leaf",
+    "Rollout",
+    "RowSpec",
+    "SpaceLayout",
+    "flatten",
+    "leaves",
+    "row_spec",
+    "unflatten",
+]

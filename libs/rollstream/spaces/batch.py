@@ -44,8 +44,8 @@ class Rollout:
         offsets: int64 [N+1]; rows of environment e are `rows[offsets[e]:offsets[e+1]]`. They continue the rows of the
             previous rollout without a gap.
         next_observation: the observation after each environment's last row, columns [N, ...]. It becomes the next rollout's
-            first row; used to bootstrap. Where an environment's last row is FINAL, it is the first observation of the next episode
-            or (NEXT_STEP autoreset) not yet meaningful; then nothing is bootstrapped from it.
+            first row; used to bootstrap. Where an environment's last row is FINAL, it is the first observation of the next
+            episode or (NEXT_STEP autoreset) not yet meaningful; then nothing is bootstrapped from it.
         version: weights that acted (the rollout uses one version throughout).
         env_steps: transitions in it: rows without FINAL.
         episodes: those that ended in it.

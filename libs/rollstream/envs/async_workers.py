@@ -1,0 +1,182 @@
+"""Gymnasium's `AsyncVectorEnv`, one spawned process for each copy, made safe to lose.
+
+Spawned, never forked: an actor has threads, and a fork of a process with threads deadlocks sooner or later. A worker that
+raises sends text, not pickled exceptions, so its original traceback arrives whole; one that dies (signal, `os._exit`) is
+reported with its exit code and, after a crash in native code, where Python stood.
+
+    worker: user's exception -> (type name, message, traceback text) -> error queue
+    parent: EnvironmentFault <- cause: exception of the original type <- cause: WorkerTraceback (the text)
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import importlib
+import multiprocessing
+import signal
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector.async_vector_env import AsyncState, _async_worker
+
+from rollstream.clock import Clock, Deadline
+from rollstream.errors import EnvironmentFault
+
+__all__ = ["AsyncWorkers", "WorkerFailure", "WorkerTraceback", "vector_options"]
+
+KILL_WAIT_S = 1.0
+
+
+class WorkerTraceback(Exception):
+    """The traceback of an exception in another process, as text; stands at the end of the chain of causes."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class WorkerFailure(Exception):
+    """What `AsyncVectorEnv` raises here for an exception in a worker. `args[0]` is (index, module, type, message, traceback)."""
+
+    def original(self) -> Exception:
+        """An exception of the type that the user's code raised, if that type can be imported and takes a message."""
+        _, module, name, message, trace = self.args[0]
+        error: Exception = RuntimeError(f"{name}: {message}")
+        with suppress(ImportError, AttributeError, TypeError):
+            kind: Any = importlib.import_module(module)
+            for part in name.split("."):
+                kind = getattr(kind, part)
+            candidate = kind(message)
+            if isinstance(candidate, Exception):
+                error = candidate
+        error.__cause__ = WorkerTraceback(trace)
+        return error
+
+
+class _Queue(Protocol):
+    def put(self, item: tuple[Any, ...]) -> None: ...
+
+
+class _TextQueue:
+    """Stands in for the error queue inside of a worker; passes text on, so that nothing unpicklable can get lost on the way."""
+
+    def __init__(self, queue: _Queue) -> None:
+        self._queue = queue
+
+    def put(self, item: tuple[Any, ...]) -> None:
+        index, kind, message, trace = item
+        text = (index, kind.__module__, kind.__qualname__, str(message), trace)
+        self._queue.put((index, WorkerFailure, text, trace))
+
+
+def run_worker(directory: str, index: int, *arguments: Any) -> None:
+    """Main function of a worker process; its arguments after `directory` are those of Gymnasium's own worker."""
+    build, pipe, parent, memory, queue, *rest = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides when workers end
+    with _crash_file(directory, index).open("w") as file:
+        faulthandler.enable(file)
+        _async_worker(index, build, pipe, parent, memory, _TextQueue(queue), *rest)
+        faulthandler.disable()
+
+
+def vector_options(directory: Path) -> dict[str, Any]:
+    """Keyword arguments for `AsyncVectorEnv`: spawned workers of ours, which note crashes in `directory`."""
+    return {"context": "spawn", "copy": False, "worker": functools.partial(run_worker, str(directory))}
+
+
+class AsyncWorkers:
+    """The calls of an `AsyncVectorEnv` (a `Simulator`), with deadlines, and faults that name the copy.
+
+    Args:
+        build: makes the vector environment from the keyword arguments of `vector_options`.
+        deadline_s: how long one step or reset may take before its copies are given up.
+    """
+
+    def __init__(self, build: Callable[[dict[str, Any]], AsyncVectorEnv[Any, Any]], *, clock: Clock, deadline_s: float) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="rollstream-envs-")
+        self._clock = clock
+        self._deadline_s = deadline_s
+        try:
+            self.vector = build(vector_options(Path(self._directory.name)))
+        except BaseException:
+            self._directory.cleanup()
+            raise
+
+    def reset(self, *, seed: int | list[int] | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        def call() -> tuple[Any, dict[str, Any]]:
+            self.vector.reset_async(seed=seed, options=options)  # type: ignore[arg-type]
+            return self.vector.reset_wait(timeout=self._deadline_s)
+
+        return self._guarded(call)  # type: ignore[no-any-return]
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        def call() -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+            self.vector.step_async(actions)
+            return self.vector.step_wait(timeout=self._deadline_s)
+
+        return self._guarded(call)  # type: ignore[no-any-return]
+
+    def close(self, *, timeout_s: float) -> None:
+        """Ask the workers to end, wait for them until `timeout_s`, then kill those that are left."""
+        vector = self.vector
+        if vector.closed:
+            return
+        vector.closed = True  # we end the workers ourselves: Gymnasium's own close can wait for ever
+        deadline = Deadline(self._clock, after_s=timeout_s)
+        if vector._state == AsyncState.DEFAULT:
+            for pipe in vector.parent_pipes:
+                with suppress(OSError, AttributeError):
+                    pipe.send(("close", None))
+        else:  # in the middle of a call that will not end
+            for process in vector.processes:
+                process.terminate()
+        for process in vector.processes:
+            process.join(deadline.remaining_s())
+        stuck = [process for process in vector.processes if process.is_alive()]
+        for process in stuck:
+            process.kill()
+        for process in stuck:
+            process.join(KILL_WAIT_S)
+        for pipe in vector.parent_pipes:
+            if pipe is not None:
+                pipe.close()
+        self._directory.cleanup()
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except WorkerFailure as failure:
+            index, _, kind, message, _ = failure.args[0]
+            raise EnvironmentFault(f"worker of copy {index} raised {kind}: {message}") from failure.original()
+        except multiprocessing.TimeoutError as error:
+            raise EnvironmentFault(
+                f"no answer from the workers of copies {self._silent()} within {self._deadline_s:g} s"
+            ) from error
+        except (EOFError, OSError) as error:
+            raise EnvironmentFault(self._death()) from error
+
+    def _silent(self) -> list[int]:
+        return [index for index, pipe in enumerate(self.vector.parent_pipes) if pipe is not None and not pipe.poll(0)]
+
+    def _death(self) -> str:
+        for process in self.vector.processes:
+            process.join(KILL_WAIT_S / len(self.vector.processes))
+        dead = [index for index, process in enumerate(self.vector.processes) if process.exitcode is not None]
+        causes = [f"copy {index} {_exit_text(self.vector.processes[index].exitcode)}" for index in dead]
+        stood = [_crash_file(self._directory.name, index).read_text().strip() for index in dead]
+        where = "\n".join(text for text in stood if text)
+        return f"a worker process died: {', '.join(causes) or 'its pipe closed'}" + (f"\n{where}" if where else "")
+
+
+def _crash_file(directory: str, index: int) -> Path:
+    return Path(directory) / f"crash-{index}.txt"
+
+
+def _exit_text(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"exited with code {code}"

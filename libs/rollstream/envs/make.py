@@ -1,0 +1,246 @@
+"""From an `EnvironmentSpec` to N copies stepped as a batch.
+
+    id                     vectorization auto means
+    CartPole-v1            the registered vector entry point if there is one (an order of magnitude faster), else sync
+    envpool:Name           EnvPool
+    package.module:name    the callable's own vector environment if it takes `num_envs`, else plain copies one after another
+
+Gymnasium is imported when an environment is made, not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rollstream.clock import Clock, SystemClock
+from rollstream.config import EnvironmentSpec
+from rollstream.envs.entry_point import ENVPOOL_PREFIX, is_entry_point, require_allowed, resolve
+from rollstream.envs.envpool import make_envpool
+from rollstream.envs.faults import USER_ERRORS, environment_fault
+from rollstream.envs.gymnasium_vector import GymnasiumVector, InProcess, autoreset_mode
+from rollstream.envs.registry import registered
+from rollstream.envs.sequential import SequentialEnvironments
+from rollstream.envs.vector_environment import VectorEnvironment, environment_seeds
+from rollstream.errors import ConfigError, RollstreamError
+
+if TYPE_CHECKING:
+    import gymnasium
+
+__all__ = ["make_environment"]
+
+AUTORESET_VALUES = {"auto": "NextStep", "next_step": "NextStep", "same_step": "SameStep", "disabled": "Disabled"}
+
+
+def make_environment(
+    spec: EnvironmentSpec,
+    *,
+    envs: int,
+    seed: int,
+    allow: Sequence[str] = (),
+    reset_options: Mapping[str, Any] | None = None,
+    step_deadline_s: float = 300.0,
+    clock: Clock | None = None,
+) -> VectorEnvironment:
+    """Build `envs` copies of the environment that `spec` names.
+
+    Args:
+        seed: copy i is seeded by a number that depends on this and i alone; give each actor a seed of its own.
+        allow: modules whose entry points may be imported.
+        reset_options: Gymnasium's reset options, honoured at every reset where the vectorizer makes that possible
+            (always, except for resets inside of a vector entry point and EnvPool).
+        step_deadline_s: how long one step of `async` workers may take. 300 s outlasts any simulator that is alive.
+
+    Raises:
+        ConfigError: unknown id, module not allowed, missing package, arguments or modes that do not fit.
+        SpaceError: a space that cannot be stored.
+        EnvironmentFault: the environment raised while it was built.
+    """
+    if not isinstance(spec, EnvironmentSpec):
+        raise ConfigError(
+            f"an environment is named, not passed: got an instance of {type(spec).__name__}; give an EnvironmentSpec "
+            "with a Gymnasium id or package.module:callable, each actor builds its own copies"
+        )
+    request = Request(
+        spec=spec,
+        seeds=tuple(environment_seeds(seed, envs=envs)),
+        seed=seed,
+        options=dict(reset_options or {}),
+        allow=tuple(allow),
+        step_deadline_s=step_deadline_s,
+        clock=clock or SystemClock(),
+    )
+    import gymnasium
+
+    try:
+        if spec.id.startswith(ENVPOOL_PREFIX):
+            return make_envpool(spec, seeds=request.seeds)
+        if is_entry_point(spec.id):
+            return _from_entry_point(request)
+        return _from_registry(request)
+    except RollstreamError:
+        raise
+    except (TypeError, gymnasium.error.Error) as error:
+        raise ConfigError(f"environment {spec.id!r} cannot be built with kwargs {spec.kwargs}: {error}") from error
+    except USER_ERRORS as error:
+        raise environment_fault(spec.id, "its constructor", error) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What `make_environment` was asked for, with the seeds of the copies."""
+
+    spec: EnvironmentSpec
+    seeds: tuple[int, ...]
+    seed: int
+    options: Mapping[str, Any]
+    allow: tuple[str, ...]
+    step_deadline_s: float
+    clock: Clock
+
+
+def _from_registry(request: Request) -> VectorEnvironment:
+    import gymnasium
+
+    spec = request.spec
+    if ":" in spec.id:
+        require_allowed(spec.id, allow=request.allow)
+        importlib.import_module(spec.id.partition(":")[0])
+    entry = registered(spec.id)
+    limit = {} if spec.max_episode_steps is None else {"max_episode_steps": spec.max_episode_steps}
+    arguments: dict[str, Any] = {**spec.kwargs, **limit}
+    own = entry.vector_entry_point is not None and not entry.additional_wrappers
+    if spec.vectorization == "vector_entry_point" and not own:
+        raise ConfigError(
+            f"environment {spec.id!r} has no vector form of its own; set environment.vectorization to auto, sync or async"
+        )
+    if own and spec.vectorization in ("auto", "vector_entry_point"):
+        vector = gymnasium.make_vec(entry.id, num_envs=len(request.seeds), vectorization_mode="vector_entry_point", **arguments)
+        declared = getattr(vector.metadata.get("autoreset_mode"), "value", None)
+        if spec.vectorization != "auto" or spec.autoreset == "auto" or AUTORESET_VALUES[spec.autoreset] == declared:
+            return _wrapped(request, vector, seed=request.seeds[0])
+        vector.close()
+
+    from rollstream.envs.guarded import GuardedEnvironment
+
+    def build(kind: str, options: dict[str, Any]) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+        return gymnasium.make_vec(
+            entry.id,
+            num_envs=len(request.seeds),
+            vectorization_mode=kind,
+            vector_kwargs=options,
+            wrappers=[partial(GuardedEnvironment, options=request.options)],
+            disable_env_checker=True,  # it checks the first step only; we check the same, and then every step
+            **arguments,
+        )
+
+    return _vectorized(request, build)
+
+
+def _from_entry_point(request: Request) -> VectorEnvironment:
+    import gymnasium
+
+    spec = request.spec
+    function = resolve(spec.id, allow=request.allow)
+    if "num_envs" in inspect.signature(function).parameters:
+        if spec.vectorization not in ("auto", "vector_entry_point") or spec.max_episode_steps is not None:
+            raise ConfigError(
+                f"environment {spec.id!r} takes num_envs, so it batches and limits episodes itself; set "
+                "environment.vectorization to auto and give limits in environment.kwargs"
+            )
+        return _wrapped(request, function(num_envs=len(request.seeds), **spec.kwargs), seed=request.seeds[0])
+    if spec.vectorization == "vector_entry_point":
+        raise ConfigError(
+            f"environment {spec.id!r} has no vector form of its own: it takes no num_envs; set "
+            "environment.vectorization to auto, sync or async"
+        )
+    builder = EntryPointBuilder(id=spec.id, kwargs=spec.kwargs, max_episode_steps=spec.max_episode_steps, allow=request.allow)
+    if spec.vectorization == "auto" and spec.autoreset == "auto":
+        return SequentialEnvironments(builder, name=spec.id, seeds=request.seeds, options=request.options)
+    guarded = replace(builder, guard=True, options=request.options)
+
+    def build(kind: str, options: dict[str, Any]) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+        builders = [guarded] * len(request.seeds)
+        if kind == "async":
+            return gymnasium.vector.AsyncVectorEnv(builders, **options)
+        return gymnasium.vector.SyncVectorEnv(builders, **options)
+
+    return _vectorized(request, build)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPointBuilder:
+    """Builds one copy by its import path; only names cross to a worker process, never an environment."""
+
+    id: str
+    kwargs: Mapping[str, Any]
+    max_episode_steps: int | None
+    allow: tuple[str, ...]
+    guard: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> gymnasium.Env[Any, Any]:
+        import gymnasium
+
+        environment: Any = resolve(self.id, allow=self.allow)(**self.kwargs)
+        if not isinstance(environment, gymnasium.Env):
+            raise ConfigError(
+                f"environment {self.id!r} built a {type(environment).__name__}; it must build a gymnasium.Env, or take "
+                "num_envs and build a gymnasium.vector.VectorEnv"
+            )
+        if self.max_episode_steps is not None:
+            environment = gymnasium.wrappers.TimeLimit(environment, max_episode_steps=self.max_episode_steps)
+        if self.guard:
+            from rollstream.envs.guarded import GuardedEnvironment
+
+            environment = GuardedEnvironment(environment, options=self.options)
+        return environment  # type: ignore[no-any-return]
+
+
+def _vectorized(
+    request: Request, build: Callable[[str, dict[str, Any]], gymnasium.vector.VectorEnv[Any, Any, Any]]
+) -> VectorEnvironment:
+    """`build` as sync or async vector environment in the autoreset mode that the spec asks for."""
+    from gymnasium.vector import AutoresetMode
+
+    mode = AutoresetMode(AUTORESET_VALUES[request.spec.autoreset])
+    if request.spec.vectorization != "async":
+        return _wrapped(request, build("sync", {"autoreset_mode": mode, "copy": False}), seed=list(request.seeds))
+
+    from rollstream.envs.async_workers import AsyncWorkers
+
+    workers = AsyncWorkers(
+        lambda options: build("async", {"autoreset_mode": mode, **options}),  # type: ignore[arg-type,return-value]
+        clock=request.clock,
+        deadline_s=request.step_deadline_s,
+    )
+    return _wrapped(request, workers.vector, seed=list(request.seeds), simulator=workers)
+
+
+def _wrapped(request: Request, vector: Any, *, seed: int | list[int], simulator: Any | None = None) -> GymnasiumVector:
+    import gymnasium
+
+    name = request.spec.id
+    if not isinstance(vector, gymnasium.vector.VectorEnv) or vector.num_envs != len(request.seeds):
+        raise ConfigError(
+            f"environment {name!r} built a {type(vector).__name__} of {getattr(vector, 'num_envs', 'no')} copies; "
+            f"it must build a gymnasium.vector.VectorEnv of {len(request.seeds)}"
+        )
+    simulator = simulator or InProcess(vector, name=name)
+    try:
+        return GymnasiumVector(
+            simulator,
+            name=name,
+            envs=len(request.seeds),
+            spaces=(vector.single_observation_space, vector.single_action_space),
+            mode=autoreset_mode(vector.metadata, name=name, wanted=request.spec.autoreset),
+            seed=seed,
+            options=request.options,
+        )
+    except BaseException:
+        simulator.close(timeout_s=5.0)
+        raise
