@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from rollstream.store.members import MemberRecord, Members
-
+from rollstream import __version__
 from rollstream.errors import StoreError
 from rollstream.store import Address, Store
+from rollstream.store.members import MemberRecord, Members, Role
 from rollstream_service.lifecycle import Life
 
-__all__ = ["Heartbeat"]
+__all__ = ["Heartbeat", "member_record"]
 
 EVERY_S = 2.0
 """A record lives 6 s: two beats may be lost before the cell believes that a member is gone."""
@@ -67,3 +69,34 @@ class Heartbeat:
                 self._life.health.condition("redis", ok=False, why=str(error))
             else:
                 self._life.health.condition("redis", ok=True)
+
+
+def member_record(
+    life: Life,
+    *,
+    role: Role,
+    url: str,
+    shard: int | None = None,
+    doing: str = "",
+    detail: Mapping[str, float | str] | None = None,
+) -> MemberRecord:
+    """What this process says about itself now."""
+    return MemberRecord(
+        id=life.member,
+        role=role,
+        url=url,
+        version=__version__,
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        shard=shard,
+        ready=life.health.ready().ok,
+        doing=doing,
+        rss_mb=_rss_mb(),
+        detail=detail or {},
+    )
+
+
+def _rss_mb() -> float:
+    import psutil
+
+    return float(psutil.Process().memory_info().rss) / (1 << 20)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from rollstream.config import suggestion
 from rollstream.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from rollstream.store import Address
 
 __all__ = ["CommonSettings", "read_settings"]
 
@@ -54,6 +57,19 @@ class CommonSettings(BaseSettings):
     @property
     def allowed_modules(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self.environment_modules.split(",") if name.strip())
+
+    def address(self) -> Address:
+        """Where Redis is, with the password and the certificates of the other settings."""
+        from rollstream.store import parse_address
+
+        password = self.redis_password.get_secret_value() if self.redis_password is not None else ""
+        return parse_address(
+            self.redis_url,
+            ca_file=self.redis_ca_file,
+            cert_file=self.redis_cert_file,
+            key_file=self.redis_key_file,
+            password=password or None,
+        )
 
     def member_name(self, role: str) -> str:
         """`member_id`, or a name that is unique on this network."""

@@ -1,0 +1,49 @@
+"""Patient table writing: a full table makes an actor wait as long as it must, visibly, and never lose a rollout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollstream.errors import DeadlineExceeded
+from rollstream.metrics import Waits
+from rollstream.replay import TableWriter
+from rollstream.spaces import Rollout
+from rollstream_service.lifecycle import Life
+
+__all__ = ["PatientSink"]
+
+LOOK_S = 1.0
+"""How often a waiting writer looks whether the process is to stop."""
+
+
+class PatientSink:
+    """A table writer that waits for room until there is some; told to stop, it writes what it has and lets go."""
+
+    def __init__(self, writer: TableWriter, *, life: Life, waits: Waits, table: str) -> None:
+        self._writer = writer
+        self._life = life
+        self._waits = waits
+        self._table = table
+
+    def append(self, rollout: Rollout) -> Any:
+        """Write `rollout`, after waiting for room."""
+        if not self._writer.has_room():
+            with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
+                self._wait()
+        return self._writer.append(rollout)
+
+    def has_room(self) -> bool:
+        return self._writer.has_room()
+
+    def close(self) -> None:
+        """Write what is pending."""
+        self._writer.close()
+
+    def _wait(self) -> None:
+        while not self._life.stopping.is_set():
+            self._life.health.beat("work")
+            try:
+                self._writer.wait_for_room(deadline_s=LOOK_S)
+            except DeadlineExceeded:
+                continue
+            return

@@ -1,0 +1,169 @@
+"""Work: one assignment served, from the environment's making to the last message.
+
+environment ─▶ collector ─▶ fragment (the flow's steps before its gathers) ─▶ edge
+     ▲              ▲
+ restarts        newest weights, pulled before each rollout
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollstream.acting import ActorProcess, Policy
+from rollstream.algorithms import make_agent, make_flow
+from rollstream.algorithms.agent import Agent
+from rollstream.config import ExperimentSpec
+from rollstream.edges import EdgeWriter
+from rollstream.envs import Collector, VectorEnvironment, make_environment
+from rollstream.errors import DeadlineExceeded, EnvironmentFault, FlowError
+from rollstream.flow import ActorFragment, Description
+from rollstream.graph import build_acting
+from rollstream.metrics import Counters, Waits
+from rollstream.replay import TableWriter
+from rollstream.seeding import child_generator, child_seed
+from rollstream.spaces import RowSpec, row_spec
+from rollstream.store import Address, Store
+from rollstream.store.assignments import Assignment
+from rollstream.weights import WeightStore
+from rollstream_actor.settings import ActorSettings
+from rollstream_actor.sink import PatientSink
+from rollstream_actor.watch import Watch
+from rollstream_service.lifecycle import Life
+
+__all__ = ["Work"]
+
+LOOK_S = 0.5
+"""How often a wait looks whether the assignment has changed."""
+
+
+class Work:
+    """Serves `assignment` until it changes. Raises `EnvironmentFault` or `FlowError` when the user's code fails."""
+
+    def __init__(
+        self,
+        *,
+        settings: ActorSettings,
+        life: Life,
+        watch: Watch,
+        store: Store,
+        address: Address,
+        assignment: Assignment,
+        spec: ExperimentSpec,
+        counters: Counters,
+        waits: Waits,
+    ) -> None:
+        self._settings = settings
+        self._life = life
+        self._watch = watch
+        self._store = store
+        self._address = address
+        self._assignment = assignment
+        self._spec = spec
+        self._counters = counters
+        self._waits = waits
+        self._sinks: list[PatientSink] = []
+        self.rollouts = 0
+
+    def run(self, *, restart: int) -> None:
+        """Make everything and go. `restart` counts the restarts of this assignment; it changes the environments' seeds."""
+        spec, ordinal = self._spec, self._assignment.ordinal
+        seed = child_seed(spec.seed, "actor", ordinal, "restart", restart)
+        environment = make_environment(
+            spec.environment, envs=spec.envs_per_actor, seed=seed, allow=self._settings.allowed_modules
+        )
+        try:
+            self._serve(environment, seed=seed)
+        finally:
+            environment.close()
+
+    def _serve(self, environment: VectorEnvironment, *, seed: int) -> None:
+        spec = self._spec
+        agent = make_agent(
+            spec.algorithm, spec.settings, observation=environment.observation_leaves, actions=environment.action_leaves
+        )
+        rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
+        policy = Policy(
+            acting=build_acting(agent.policy, batch=environment.envs),
+            action=agent.action,
+            extra=agent.extra_columns,
+            generator=child_generator(seed, "exploration"),
+        )
+        side = ActorProcess(
+            actor=self._life.member,
+            clock=self._life.clock,
+            source=Collector(environment, row_spec=rows, policy=policy, clock=self._life.clock),
+            policy=policy,
+            weights=WeightStore(self._store, experiment=self._assignment.experiment),
+            sink=lambda table, rule: self._sink(agent, rows, table, rule, environment.envs),
+        )
+        flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
+        fragment = ActorFragment(flow, side)
+        try:
+            self._loop(fragment, side, rows)
+        finally:
+            fragment.close()
+            for sink in self._sinks:
+                sink.close()
+
+    def _sink(self, agent: Agent, rows: RowSpec, table: str, rule: Any, environments: int) -> PatientSink:
+        writer = TableWriter(
+            self._store,
+            self._address,
+            table_id=f"{self._assignment.experiment}.{table}",
+            shard=0,
+            spec=agent.tables(rows)[table],
+            rule=rule,
+            environments=environments,
+            clock=self._life.clock,
+        )
+        sink = PatientSink(writer, life=self._life, waits=self._waits, table=table)
+        self._sinks.append(sink)
+        return sink
+
+    def _loop(self, fragment: ActorFragment, side: ActorProcess, rows: RowSpec) -> None:
+        edges = {
+            edge.name: EdgeWriter(
+                self._store,
+                experiment=self._assignment.experiment,
+                name=edge.name,
+                in_flight=edge.in_flight,
+                actor=self._life.member,
+                spec_hash=rows.hash,
+            )
+            for edge in fragment.edges
+        }
+        with self._waits.waiting(who=self._life.member, for_whom="the learner's first weights"):
+            while self._wanted() and not side.pull():
+                self._life.stopping.wait(0.05)
+        while self._wanted():
+            for name, edge in edges.items():
+                if not self._credit(edge):
+                    break
+                batch = fragment.run_once(name)
+                if batch is not None:
+                    edge.send(batch)
+                    self._counters.add("env_steps_sampled", batch.env_steps)
+                self.rollouts += 1
+                self._life.health.beat("work")
+
+    def _credit(self, edge: EdgeWriter) -> bool:
+        """Wait until the edge takes one more message; False when the actor is wanted elsewhere."""
+        if edge.has_credit():
+            return True
+        with self._waits.waiting(who=self._life.member, for_whom="the learner (its acknowledgement)"):
+            while self._wanted():
+                self._life.health.beat("work")
+                try:
+                    edge.wait_for_credit(deadline_s=LOOK_S)
+                except DeadlineExceeded:
+                    continue
+                return True
+        return False
+
+    def _wanted(self) -> bool:
+        return not self._life.stopping.is_set() and self._watch.assignment == self._assignment
+
+
+def is_environment_fault(error: Exception) -> bool:
+    """Whether the environment failed (worth a restart) and not a step of the flow."""
+    return isinstance(error, EnvironmentFault) or (isinstance(error, FlowError) and isinstance(error.__cause__, EnvironmentFault))
