@@ -67,8 +67,8 @@ class PpoLoss:
         now = self.policy.evaluate(scope, observation=observation, action=action)
         log_ratio = now.log_prob - log_prob
         ratio = ops.exp(log_ratio)
-        clipped = ops.clip(ratio, 1.0 - clip_ratio, 1.0 + clip_ratio)
-        surrogate = ops.minimum(ratio * advantage, clipped * advantage)
+        # A + e |A| is (1 + e) A for A >= 0 and (1 - e) A below: the side of the clip that can win the minimum
+        surrogate = ops.minimum(ratio * advantage, advantage + clip_ratio * ops.abs(advantage))
         value_error = now.value - return_
         squared_error = value_error * value_error
         loss = ops.dot(value_coefficient * squared_error - surrogate - entropy_coefficient * now.entropy, share)
