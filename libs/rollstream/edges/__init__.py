@@ -1,1 +1,21 @@
-""""""
+"""Edges: on-policy data from actors to the learner, as one buffer a message, bounded by credit."""
+
+from rollstream.edges.message import (
+    OLDEST_READABLE_SCHEMA,
+    SCHEMA,
+    EdgeMessage,
+    Prologue,
+    decode_batch,
+    encode_batch,
+    read_prologue,
+)
+
+__all__ = [
+    "OLDEST_READABLE_SCHEMA",
+    "SCHEMA",
+    "EdgeMessage",
+    "Prologue",
+    "decode_batch",
+    "encode_batch",
+    "read_prologue",
+]
