@@ -1,0 +1,104 @@
+"""What a shard knows of each writer: how far each of its environments was written, and which rows it may still make items of.
+
+    rows of one environment:   0 ....... keep ....... end
+                                released | pinned     | not yet written
+
+Items of the next flush may start at `keep` or later, so the chunks from there on must not be freed even when no item covers them
+yet; chunks before it live exactly as long as an item covers them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.replay.chunks import ChunkAddresses, ChunkReferences
+from rollstream.replay.log import InsertEntry
+from rollstream.replay.ranges import concatenated_ranges
+
+__all__ = ["Window", "WriterStreams"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Chunks that items of one entry may cover: places, environment after environment.
+
+    Attributes:
+        places: places of chunks `low[e]`..`high[e] - 1` of environment 0, then of 1, and so on.
+        base: position in `places` at which environment e begins.
+        low, high: chunk numbers by environment.
+    """
+
+    places: Ints
+    base: Ints
+    low: Ints
+    high: Ints
+
+
+class WriterStreams:
+    """State of one writer; one instance per writer and table shard."""
+
+    def __init__(self, *, keep: Ints, end: Ints, sequence: int, pins: Ints) -> None:
+        self.keep = keep
+        self.end = end
+        self.sequence = sequence
+        self.pins = pins
+
+    @staticmethod
+    def first_seen(entry: InsertEntry) -> WriterStreams:
+        """A writer whose earlier rows, if any, are unknown here: its streams begin at the lowest row that the entry names."""
+        low = entry.keep.astype(np.int64)
+        inside = entry.env < len(low)
+        np.minimum.at(low, entry.env[inside].astype(np.int64), entry.start[inside].astype(np.int64))
+        return WriterStreams(keep=low, end=low.copy(), sequence=entry.sequence - 1, pins=np.zeros(0, np.int64))
+
+    def problem(self, entry: InsertEntry) -> str:
+        """Why `entry` cannot follow what this writer sent before; empty when it can."""
+        keep, end = entry.keep.astype(np.int64), entry.end.astype(np.int64)
+        if len(keep) != len(self.keep):
+            return f"has {len(keep)} environments where the writer had {len(self.keep)}"
+        if np.any(end < self.end) or np.any(keep < self.keep) or np.any(keep > end):
+            return "goes back in rows that were already written or released"
+        return ""
+
+    def usable(self, entry: InsertEntry) -> npt.NDArray[np.bool_]:
+        """Items whose rows are there: neither released nor beyond what was written."""
+        env = np.minimum(entry.env.astype(np.int64), len(self.keep) - 1)
+        start, length = entry.start.astype(np.int64), entry.length.astype(np.int64)
+        inside = (start >= self.keep[env]) & (length >= 1) & (start + length <= entry.end.astype(np.int64)[env])
+        return inside & (entry.env < len(self.keep))
+
+    def open_window(self, entry: InsertEntry, references: ChunkReferences, *, chunk_rows: int) -> Window:
+        """Allocate the chunks that the entry wrote and put them behind those that are still pinned."""
+        low, old_high = self.keep // chunk_rows, -(-self.end // chunk_rows)
+        high = -(-entry.end.astype(np.int64) // chunk_rows)
+        pinned, fresh = old_high - low, high - old_high
+        base = np.cumsum(high - low) - (high - low)
+        places = np.empty(int((high - low).sum()), np.int64)
+        places[concatenated_ranges(base, pinned)] = self.pins
+        places[concatenated_ranges(base + pinned, fresh)] = references.allocate(int(fresh.sum()))
+        references.link(places)
+        return Window(places=places, base=base, low=low, high=high)
+
+    def close_window(
+        self, entry: InsertEntry, window: Window, references: ChunkReferences, *, writer: int, chunk_rows: int
+    ) -> None:
+        """All items of the entry are in: let go of rows that no later item will cover."""
+        keep = entry.keep.astype(np.int64)
+        keep_chunk = keep // chunk_rows
+        released = keep_chunk - window.low
+        at = concatenated_ranges(window.base, released)
+        env = np.repeat(np.arange(len(keep), dtype=np.uint32), released)
+        addresses = ChunkAddresses(
+            writer=np.full(len(at), writer, np.uint32),
+            env=env,
+            chunk_no=concatenated_ranges(window.low, released).astype(np.uint64),
+        )
+        references.release(window.places[at], np.ones(len(at), np.int64), addresses)
+        self.pins = window.places[concatenated_ranges(window.base + released, window.high - keep_chunk)]
+        self.keep, self.end = keep, entry.end.astype(np.int64)
+        self.sequence = entry.sequence
