@@ -1,12 +1,20 @@
 """Shared fixtures: one real server per test run (per worker of pytest-xdist), emptied before each test that uses it.
 
-`ROLLSTREAM_TEST_REDIS_SERVER=/usr/bin/redis-server` runs everything on that binary instead of the embedded Valkey.
+`ROLLSTREAM_TEST_REDIS_SERVER=/usr/bin/redis-server` runs everything on that binary instead of the embedded Valkey. Tests marked
+`redis7` need such a binary in any case (the embedded one has no TLS).
 """
 
 from __future__ import annotations
 
 import os
+import selectors
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,6 +28,15 @@ def server_binary() -> Path | None:
     """The server that tests run on; None: the embedded one."""
     named = os.environ.get("ROLLSTREAM_TEST_REDIS_SERVER")
     return Path(named) if named else None
+
+
+@pytest.fixture(scope="session")
+def redis7_binary(server_binary: Path | None) -> Path:
+    """A redis-server with TLS, for tests marked `redis7`."""
+    found = server_binary or shutil.which("redis-server")
+    if not found:
+        pytest.fail("needs redis-server 7 on the PATH, or ROLLSTREAM_TEST_REDIS_SERVER")
+    return Path(found)
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +67,160 @@ def store(address: Address) -> Iterator[Store]:
 def clock() -> FakeClock:
     """A clock that stands still until the test moves it."""
     return FakeClock()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port on the loopback interface that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(slots=True)
+class _Pair:
+    client: socket.socket
+    server: socket.socket
+    dead: bool
+
+
+@dataclass(slots=True)
+class Link:
+    """A proxy between a client and the server that can go bad: the network, in a test's hands."""
+
+    target: str
+    path: str
+    _swallowing: bool = False
+    _stopping: bool = False
+    _pairs: list[_Pair] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    connections: int = 0
+
+    @property
+    def address(self) -> Address:
+        return Address(transport="unix", path=self.path)
+
+    def swallow(self) -> None:
+        """From now on bytes vanish, in both directions, without an error: a lost conntrack entry, a dead node."""
+        with self._lock:
+            self._swallowing = True
+            for pair in self._pairs:
+                pair.dead = True
+
+    def heal(self) -> None:
+        """New connections work again; those that went dead stay dead."""
+        with self._lock:
+            self._swallowing = False
+
+    def cut(self) -> None:
+        """Close every connection, as a middlebox does with idle ones."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in (pair.client, pair.server):
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass  # it was closed already
+
+    def serve(self) -> None:
+        """Forward until stopped. Runs in the fixture's thread."""
+        with selectors.DefaultSelector() as ready, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.path)
+            listener.listen()
+            ready.register(listener, selectors.EVENT_READ)
+            while not self._stopping:
+                for key, _ in ready.select(timeout=0.02):
+                    if key.data is None:
+                        self._accept(listener, ready)
+                    else:
+                        self._forward(key.data, key.fileobj, ready)  # type: ignore[arg-type]
+            for key in list(ready.get_map().values()):
+                key.fileobj.close()  # type: ignore[union-attr]
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def _accept(self, listener: socket.socket, ready: selectors.BaseSelector) -> None:
+        client, _ = listener.accept()
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self.target)
+        except OSError:
+            client.close()
+            server.close()
+            return
+        with self._lock:
+            pair = _Pair(client, server, dead=self._swallowing)
+            self._pairs.append(pair)
+            self.connections += 1
+        ready.register(client, selectors.EVENT_READ, pair)
+        ready.register(server, selectors.EVENT_READ, pair)
+
+    def _forward(self, pair: _Pair, source: socket.socket, ready: selectors.BaseSelector) -> None:
+        try:
+            data = source.recv(1 << 16)
+            if data and not pair.dead:
+                (pair.server if source is pair.client else pair.client).sendall(data)
+        except OSError:
+            data = b""
+        if not data and source.fileno() >= 0:
+            for end in (pair.client, pair.server):
+                ready.unregister(end)
+                end.close()
+
+
+@pytest.fixture
+def link(address: Address) -> Iterator[Link]:
+    """A link to the shared server that a test can make swallow bytes or cut its connections."""
+    folder = tempfile.mkdtemp(prefix="link-")
+    proxy = Link(target=address.path, path=f"{folder}/link.sock")
+    thread = threading.Thread(target=proxy.serve, name="link")
+    thread.start()
+    while not Path(proxy.path).exists():
+        threading.Event().wait(0.005)
+    yield proxy
+    proxy.stop()
+    thread.join(timeout=10.0)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """A private authority, a server's certificate for `localhost`, a client's, and an authority that signed neither."""
+
+    ca: Path
+    server: Path
+    server_key: Path
+    client: Path
+    client_key: Path
+    other_ca: Path
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates for TLS tests, made now by openssl, so that they never run out."""
+    if shutil.which("openssl") is None:
+        pytest.fail("needs openssl on the PATH")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name in ("ca", "other-ca"):
+        openssl("req", "-x509", *curve, "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+    for name in ("server", "client"):
+        openssl("req", *curve, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+        signed_by = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+        openssl("x509", "-req", "-in", f"{name}.csr", *signed_by, "-days", "2", "-extfile", "names", "-out", f"{name}.pem")
+    return Certificates(
+        ca=folder / "ca.pem",
+        server=folder / "server.pem",
+        server_key=folder / "server.key",
+        client=folder / "client.pem",
+        client_key=folder / "client.key",
+        other_ca=folder / "other-ca.pem",
+    )

