@@ -35,15 +35,13 @@ class StopRule(Frozen):
     """When a run has done its job. The first rule that holds ends it; with none it runs until stopped by hand."""
 
     mean_return: float | None = None
-    """Stop when the mean return of the last `window_episodes` training episodes reaches this; None: no such rule."""
+    """Stop when the mean return of the last 100 training episodes reaches this; None: no such rule."""
     env_steps: int | None = Field(default=None, ge=1)
     """Stop after this many environment steps sampled; None: no such rule."""
     updates: int | None = Field(default=None, ge=1)
     """Stop after this many learner updates; None: no such rule."""
     wall_s: float | None = Field(default=None, gt=0)
     """Stop after this many seconds of running; None: no such rule."""
-    window_episodes: int = Field(default=100, ge=1)
-    """Finished episodes over which `mean_return` is taken; 100 is what Gymnasium's leaderboards use."""
 
 
 class CheckpointSpec(Frozen):

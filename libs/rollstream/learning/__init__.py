@@ -2,13 +2,12 @@
 
 from rollstream.learning.agent import Learned, LearningAgent, SampledItems
 from rollstream.learning.side import LearnerProcess, TableSource, WaitRecorder, WeightSink
-from rollstream.learning.stopping import ReturnWindow, reason_to_stop
+from rollstream.learning.stopping import reason_to_stop
 
 __all__ = [
     "Learned",
     "LearnerProcess",
     "LearningAgent",
-    "ReturnWindow",
     "SampledItems",
     "TableSource",
     "WaitRecorder",

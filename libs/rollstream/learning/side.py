@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock
-from rollstream.flow.sides import CounterSink, EdgeSource
+from rollstream.flow.sides import EdgeSource
 from rollstream.learning.agent import LearningAgent
+from rollstream.metrics import Counters
 from rollstream.spaces import Batch
 
 __all__ = ["LearnerProcess", "TableSource", "WaitRecorder", "WeightSink"]
@@ -45,8 +46,7 @@ class WaitRecorder(Protocol):
 class LearnerProcess:
     """Implements `rollstream.flow.sides.LearnerSide` for one experiment.
 
-    `cut` is a lock: whoever holds it sees no half-made update. Learning, publishing and target copies take it, and so does whoever
-    writes a checkpoint.
+    Nothing here is locked: the flow's branches stand still while a checkpoint is made (`Runner`), and one branch learns.
     """
 
     def __init__(
@@ -54,14 +54,13 @@ class LearnerProcess:
         *,
         agent: LearningAgent,
         weights: WeightSink,
-        counters: CounterSink,
+        counters: Counters,
         waits: WaitRecorder,
         clock: Clock,
         edge: Callable[[str, int], EdgeSource],
         tables: Mapping[str, TableSource],
         version: int,
     ) -> None:
-        self.cut = threading.RLock()
         self.stop_event = threading.Event()
         self.first_update_wall_s: float | None = None
         self._agent = agent
@@ -78,7 +77,7 @@ class LearnerProcess:
         return self._clock
 
     @property
-    def counters(self) -> CounterSink:
+    def counters(self) -> Counters:
         return self._counters
 
     @property
@@ -89,18 +88,16 @@ class LearnerProcess:
         return self._version
 
     def updates(self) -> int:
-        return self._counters.get("updates")
+        return self._counters.value("updates")
 
     def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
         return self._edge(edge, in_flight)
 
     def learn(self, batch: Batch) -> Batch:
-        with self.cut:
-            learned = self._agent.learn(batch, env_steps=self._env_steps())
-            self._counters.add("updates", learned.updates)
+        learned = self._agent.learn(batch, env_steps=self._env_steps())
+        self._counters.add("updates", learned.updates)
         if self.first_update_wall_s is None:
             self.first_update_wall_s = self._clock.wall_s()
-        lag = float(self._version - batch.version)
         return Batch(
             columns={**batch.columns, **learned.columns},
             env_steps=batch.env_steps,
@@ -109,18 +106,21 @@ class LearnerProcess:
             actor=batch.actor,
             sequence=batch.sequence,
             episodes=batch.episodes,
-            metrics={**batch.metrics, **learned.metrics, "lag": lag},
+            metrics={**batch.metrics, **learned.metrics},
         )
 
     def publish(self) -> int:
-        with self.cut:
-            self._weights.publish(self._version + 1, self._agent.tensors(env_steps=self._env_steps()))
-            self._version += 1
+        self._weights.publish(self._version + 1, self.tensors())
+        self._version += 1
+        self._counters.add("publications")
         return self._version
 
+    def tensors(self) -> Mapping[str, npt.NDArray[np.float32]]:
+        """What would be published now."""
+        return self._agent.tensors(env_steps=self._env_steps())
+
     def sync_target(self) -> None:
-        with self.cut:
-            self._agent.sync_target()
+        self._agent.sync_target()
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
         sample = self._tables[table].sample(batch_items=batch_items, deadline_s=deadline_s)
@@ -144,4 +144,4 @@ class LearnerProcess:
         return self._waits.waiting(who=who, for_whom=what)
 
     def _env_steps(self) -> int:
-        return self._counters.get("env_steps_sampled")
+        return self._counters.value("env_steps_sampled")

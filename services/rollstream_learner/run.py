@@ -1,0 +1,325 @@
+"""One experiment, from claim to end.
+
+claim ─▶ starting ─▶ running ⇄ paused ─▶ succeeded | failed | stopped
+            │            │
+      newest checkpoint  └─▶ left behind (SIGTERM, lost lease): another learner goes on from the last checkpoint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rollstream import __version__
+from rollstream.algorithms import make_agent, make_flow
+from rollstream.algorithms.agent import Agent
+from rollstream.checkpoint import CheckpointRecord
+from rollstream.edges import EdgeReader
+from rollstream.envs import inspect_environment
+from rollstream.errors import CheckpointError, FlowError, LeaseLost, RollstreamError, StoreError
+from rollstream.flow import Description, Runner, describe_error
+from rollstream.learning import LearnerProcess, reason_to_stop
+from rollstream.metrics import Counters, JsonLinesSink, Report, TensorBoardSink, Waits, read_json_lines
+from rollstream.replay import TableClient
+from rollstream.seeding import child_seed
+from rollstream.spaces import RowSpec, row_spec
+from rollstream.store import Address, Lease, Store
+from rollstream.store.assignments import Assignments
+from rollstream.store.experiments import Experiments
+from rollstream.store.members import Members
+from rollstream.weights import WeightStore
+from rollstream_learner.cut import Cuts, find_cut
+from rollstream_learner.edge import LearnerEdge
+from rollstream_learner.guard import Guard, Verdict
+from rollstream_learner.results import draw_curve, greedy_episodes, weights_hash
+from rollstream_learner.settings import LearnerSettings
+from rollstream_service.lifecycle import Life
+
+__all__ = ["ExperimentRun"]
+
+
+class ExperimentRun:
+    """Runs one experiment under `lease`."""
+
+    def __init__(
+        self,
+        *,
+        settings: LearnerSettings,
+        life: Life,
+        store: Store,
+        address: Address,
+        experiment: str,
+        lease: Lease,
+        counters: Counters,
+        waits: Waits,
+        observe: Callable[[Report], None],
+    ) -> None:
+        self._settings = settings
+        self._life = life
+        self._store = store
+        self._address = address
+        self._experiment = experiment
+        self._lease = lease
+        self._counters = counters
+        self._waits = waits
+        self._observe = observe
+        self._experiments = Experiments(store)
+        self._spec = self._experiments.spec(experiment)
+        self._directory = settings.runs_dir / experiment
+        self._edges: list[LearnerEdge] = []
+        self._ran_s = 0.0
+        self._report: Report | None = None
+        self._first_update_told = False
+
+    def run(self) -> None:
+        """Run to an end, or until another learner must go on. What the user's code raised becomes the phase `failed`."""
+        phases = self._experiments
+        try:
+            phases.set_phase(self._experiment, "starting", learner=self._life.member, lease=self._lease)
+            self._run()
+        except LeaseLost as error:
+            self._life.log.warning("lost the experiment to another learner", experiment=self._experiment, reason=str(error))
+        except StoreError:
+            raise
+        except RollstreamError as error:
+            told = describe_error(error)
+            self._life.log.error("the experiment failed", experiment=self._experiment, reason=told.message)
+            detail = told.traceback if isinstance(error, FlowError) else ""
+            phases.set_phase(self._experiment, "failed", reason=told.message, detail=detail, lease=self._lease)
+
+    def _run(self) -> None:
+        spec, life = self._spec, self._life
+        self._directory.mkdir(parents=True, exist_ok=True)
+        environment = inspect_environment(spec.environment, allow=self._settings.allowed_modules)
+        agent = make_agent(
+            spec.algorithm, spec.settings, observation=environment.observation_leaves, actions=environment.action_leaves
+        )
+        rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
+        flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
+        cut = find_cut(self._directory / "checkpoints", spec)
+        learning = agent.learning(seed=child_seed(spec.seed, "learner"))
+        tables = self._tables(agent, rows)
+        weights = WeightStore(self._store, experiment=self._experiment)
+        self._counters.restore(self._experiments.counters(self._experiment))
+        side = LearnerProcess(
+            agent=learning,
+            weights=_Leased(weights, self._lease),
+            counters=self._counters,
+            waits=self._waits,
+            clock=life.clock,
+            edge=lambda name, in_flight: self._edge(name, rows),
+            tables=tables,
+            version=max(weights.latest(), int(cut.state["version"]) if cut else 0),
+        )
+        guard = Guard(
+            self._address,
+            life=life,
+            experiment=self._experiment,
+            lease=self._lease,
+            lease_ttl_s=self._settings.lease_ttl_s,
+            stop=side.stop_event,
+        )
+        runner = Runner(flow, side)
+        cuts = Cuts(
+            folder=self._directory / "checkpoints",
+            experiment=self._experiment,
+            spec=spec,
+            agent=learning,
+            runner=runner,
+            side=side,
+            counters=self._counters,
+            tables=tables,
+        )
+        guard.start()
+        try:
+            if cut is not None:
+                cuts.restore(cut)
+                self._ran_s = float(cut.state["ran_s"])
+                self._event("resumed", f"resumed from checkpoint {cut.record.number} ({cut.record.path})")
+            side.publish()
+            self._flow(runner, side, guard, cuts, agent)
+        finally:
+            runner.close()
+            guard.stop()
+            for table in tables.values():
+                table.close()
+
+    # -- what the flow needs
+
+    def _tables(self, agent: Agent, rows: RowSpec) -> dict[str, TableClient]:
+        clients = {}
+        for name, table in agent.tables(rows).items():
+            client = TableClient(self._store, self._address, table_id=f"{self._experiment}.{name}", clock=self._life.clock)
+            with self._waits.waiting(who=self._life.member, for_whom="a replay shard"):
+                client.create(table, deadline_s=60.0)
+            clients[name] = client
+        return clients
+
+    def _edge(self, name: str, rows: RowSpec) -> LearnerEdge:
+        reader = EdgeReader(
+            self._store,
+            experiment=self._experiment,
+            name=name,
+            consumer=self._life.member,
+            spec_hash=rows.hash,
+            counters=self._counters,
+        )
+        edge = LearnerEdge(
+            reader,
+            experiment=self._experiment,
+            members=Members(self._store),
+            assignments=Assignments(self._store),
+            clock=self._life.clock,
+        )
+        self._edges.append(edge)
+        return edge
+
+    # -- the loop
+
+    def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, agent: Agent) -> None:
+        clock, spec = self._life.clock, self._spec
+        self._phase("running")
+        reports = JsonLinesSink(self._directory / "reports.jsonl")
+        board = TensorBoardSink(self._directory / "tensorboard", clock=clock)
+        began_s = looked_s = clock.monotonic_s()
+        earlier_s = self._ran_s
+        checkpoints_made = guard.checkpoints_ordered
+        reached: str | None = None
+        try:
+            for told in runner:
+                self._life.health.beat("flow")
+                self._ran_s = earlier_s + clock.monotonic_s() - began_s
+                report = self._complete(told, cuts)
+                reports.write(report)
+                board.write(report)
+                self._told(report, runner, side)
+                reached = reason_to_stop(spec.stop, report, running_s=self._ran_s)
+                if reached is not None:
+                    break
+                now_s = clock.monotonic_s()
+                if now_s - looked_s >= spec.checkpoint.every_s or guard.checkpoints_ordered > checkpoints_made:
+                    looked_s, checkpoints_made = now_s, guard.checkpoints_ordered
+                    self._checkpoint(cuts)
+                if guard.paused:
+                    self._pause(guard)
+        finally:
+            reports.close()
+            board.close()
+        self._end(reached, guard.verdict, side, cuts, agent)
+
+    def _complete(self, told: Report, cuts: Cuts) -> Report:
+        """The flow's report with what only this process knows."""
+        tables = {name: client.info() for name, client in cuts.tables.items()}
+        return replace(
+            told,
+            experiment=self._experiment,
+            spec_hash=self._spec.hash,
+            release=__version__,
+            wall_s=round(self._ran_s, 3),
+            tables=tables,
+        )
+
+    def _told(self, report: Report, runner: Runner, side: LearnerProcess) -> None:
+        """Tell the cell."""
+        self._report = report
+        self._observe(report)
+        if not self._first_update_told and side.first_update_wall_s is not None:
+            self._first_update_told = True
+            self._event("first_update", "first update made", wall_s=side.first_update_wall_s)
+        self._experiments.save_counters(self._experiment, self._counters.snapshot(), lease=self._lease)
+        self._experiments.add_report(self._experiment, report.to_json(), lease=self._lease)
+        self._experiments.set_flow(self._experiment, runner.describe(), lease=self._lease)
+
+    def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | None:
+        """Make a checkpoint; a full disk is told, and does not end the run."""
+        try:
+            record = cuts.make(ran_s=self._ran_s)
+        except CheckpointError as error:
+            self._event("checkpoint_failed", str(error))
+            self._life.log.error("no checkpoint", reason=str(error))
+            return None
+        self._life.log.info("checkpoint", path=str(record.path), bytes=record.bytes)
+        self._event("checkpoint", f"checkpoint {record.number}", path=str(record.path), bytes=record.bytes)
+        return record
+
+    def _pause(self, guard: Guard) -> None:
+        self._phase("paused")
+        with self._waits.waiting(who=self._life.member, for_whom="the order to resume"):
+            while not guard.wait_while_paused(timeout_s=0.5):
+                self._life.health.beat("flow")
+        if guard.verdict is None:
+            self._phase("running")
+
+    # -- the end
+
+    def _end(self, reached: str | None, verdict: Verdict | None, side: LearnerProcess, cuts: Cuts, agent: Agent) -> None:
+        if verdict is not None and verdict.kind == "lost":
+            raise LeaseLost(verdict.reason)
+        if verdict is not None and verdict.kind == "fault":
+            self._phase("failed", reason=verdict.reason, detail=verdict.detail)
+            return
+        record = self._checkpoint(cuts)
+        if reached is None and verdict is not None and verdict.kind == "leave":
+            self._phase("queued", reason="its learner was told to stop; another one goes on from its checkpoint")
+            return
+        self._summarize(side, agent, record, evaluated=reached is not None)
+        if reached is not None:
+            self._phase("succeeded", reason=reached)
+        else:
+            self._phase("stopped", reason=verdict.reason if verdict else "the flow has ended")
+
+    def _summarize(self, side: LearnerProcess, agent: Agent, record: CheckpointRecord | None, *, evaluated: bool) -> None:
+        spec, report = self._spec, self._report or Report()
+        tensors = side.tensors()
+        summary: dict[str, Any] = {
+            "experiment": self._experiment,
+            "algorithm": spec.algorithm,
+            "environment": spec.environment.id,
+            "seed": spec.seed,
+            "env_steps": self._counters.value("env_steps_sampled"),
+            "env_steps_trained": self._counters.value("env_steps_trained"),
+            "updates": self._counters.value("updates"),
+            "episodes": self._counters.value("episodes"),
+            "wall_s": round(self._ran_s, 3),
+            "env_steps_per_s": round(self._counters.value("env_steps_sampled") / max(self._ran_s, 1e-9), 1),
+            "updates_per_s": round(self._counters.value("updates") / max(self._ran_s, 1e-9), 1),
+            "training_mean_return": report.mean_return,
+            "mean_return": report.mean_return,
+            "evaluation_episodes": 0,
+            "lag": report.lag,
+            "max_lag": report.max_lag,
+            "version": side.version(),
+            "actors_contributed": len(set().union(*(edge.contributors for edge in self._edges))),
+            "counters": self._counters.snapshot(),
+            "tables": {name: dict(table) for name, table in report.tables.items()},
+            "weights_sha256": weights_hash(tensors),
+            "checkpoint": str(record.path) if record else None,
+        }
+        if evaluated and spec.evaluation_episodes:
+            self._event("evaluating", f"evaluating the greedy policy for {spec.evaluation_episodes} episodes")
+            episodes = greedy_episodes(spec, agent, tensors, version=side.version(), allow=self._settings.allowed_modules)
+            if len(episodes):
+                summary["mean_return"] = float(episodes.returns.mean())
+                summary["evaluation_episodes"] = len(episodes)
+        told = read_json_lines(self._directory / "reports.jsonl")
+        summary["learning_curve"] = draw_curve(told, self._directory / "learning_curve.png", spec=spec) or None
+        self._experiments.set_summary(self._experiment, summary, lease=self._lease)
+
+    def _phase(self, phase: Any, *, reason: str = "", detail: str = "") -> None:
+        self._life.log.info("phase", experiment=self._experiment, phase=phase, reason=reason)
+        self._experiments.set_phase(self._experiment, phase, reason=reason, detail=detail, lease=self._lease)
+
+    def _event(self, kind: str, message: str, **fields: Any) -> None:
+        self._experiments.add_event(self._experiment, kind, message, **fields)
+
+
+class _Leased:
+    """A weight store that only publishes while the lease is held."""
+
+    def __init__(self, weights: WeightStore, lease: Lease) -> None:
+        self._weights = weights
+        self._lease = lease
+
+    def publish(self, version: int, tensors: Any) -> Any:
+        return self._weights.publish(version, tensors, lease=self._lease)
