@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from rollstream_cli.commands.bench import bench
+from rollstream_cli.commands.cell import down, scale, up
+from rollstream_cli.commands.checkpoint import checkpoint
+from rollstream_cli.commands.experiments import pause, stop, submit
+from rollstream_cli.commands.logs import logs
+from rollstream_cli.commands.status import status
 from rollstream_cli.commands.train import resume, train
 
 __all__ = ["app"]
@@ -16,5 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train)
-app.command()(resume)
+for command in (train, resume, up, down, submit, status, logs, scale, pause, stop):
+    app.command()(command)
+app.add_typer(checkpoint, name="checkpoint")
+app.add_typer(bench, name="bench")

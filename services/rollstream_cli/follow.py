@@ -1,11 +1,10 @@
-"""Follow a run over REST: two live streams, reports and events, put on one queue that the main thread reads.
+"""What the main thread of a command has to hear of, on one queue: events of a run, signals, the end of its cell.
 
-    GET .../reports (SSE) ──▶ thread ──▶ ┐
-    GET .../events  (SSE) ──▶ thread ──▶ ├─▶ queue ──▶ main thread: progress, end of the run
-    Ctrl-C (signal handler) ───────────▶ │
-    a process of the cell cannot work ─▶ ┘
+    GET .../events (SSE) ──▶ thread ──▶ ┐
+    Ctrl-C (signal handler) ──────────▶ ├─▶ inbox ──▶ main thread: progress, orders, the end
+    a process of the cell cannot work ▶ ┘
 
-A stream that breaks, because control is being restarted, is opened again after its last event; nothing is shown twice.
+A stream that breaks, because control is being restarted, is opened again after its last event; nothing is told twice.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeAlias
 
-from rollstream.clock import Clock
+from rollstream.config import FINAL_PHASES
 from rollstream.errors import RollstreamError
 from rollstream_cli.errors import RestError
 from rollstream_cli.rest import Rest
@@ -23,7 +22,7 @@ from rollstream_cli.rest import Rest
 __all__ = ["Follower", "Happening", "Inbox"]
 
 AGAIN_AFTER_S = 0.3
-Kind: TypeAlias = Literal["report", "event", "interrupt", "cell-failed", "follow-failed"]
+Kind: TypeAlias = Literal["event", "interrupt", "cell-failed", "follow-failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,42 +52,38 @@ class Inbox:
 
 
 class Follower:
-    """Two threads that read the streams of one experiment until closed."""
+    """A thread that reads the events of one experiment until it has ended, or `stop`."""
 
-    def __init__(self, rest: Rest, experiment: str, *, inbox: Inbox, clock: Clock) -> None:
+    def __init__(self, rest: Rest, experiment: str, *, inbox: Inbox) -> None:
         self._rest = rest
         self._experiment = experiment
         self._inbox = inbox
-        self._clock = clock
         self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._read, args=("reports", "report"), name="follow-reports", daemon=True),
-            threading.Thread(target=self._read, args=("events", "event"), name="follow-events", daemon=True),
-        ]
+        self._thread = threading.Thread(target=self._read, name="follow-events", daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
 
     def stop(self) -> None:
-        """Put nothing on the queue any more. The threads end when their streams do: with control, at the latest."""
+        """Put nothing on the queue any more. The thread ends when its stream does: with control, at the latest."""
         self._stopping.set()
 
     def join(self, *, timeout_s: float) -> None:
-        """Wait for the threads, after the cell has been stopped."""
-        for thread in self._threads:
-            thread.join(timeout=timeout_s)
+        """Wait for the thread, after the cell has been stopped."""
+        self._thread.join(timeout=timeout_s)
 
-    def _read(self, stream: str, kind: Kind) -> None:
+    def _read(self) -> None:
         last = "0"
         while not self._stopping.is_set():
             try:
-                for event in self._rest.stream(f"/v1/experiments/{self._experiment}/{stream}", after=last):
+                for event in self._rest.stream(f"/v1/experiments/{self._experiment}/events", after=last):
                     if self._stopping.is_set():
                         return
                     last = event.id or last
-                    self._inbox.put(Happening(kind=kind, data=event.data))
+                    self._inbox.put(Happening(kind="event", data=event.data))
+                    if event.data.get("phase") in FINAL_PHASES:
+                        return
             except RestError as error:
                 if error.status in (401, 403, 404):
                     self._inbox.put(Happening(kind="follow-failed", data={}, message=str(error)))

@@ -1,7 +1,7 @@
 """A cell's REST API as the command line uses it: typed errors, idempotent retries, live streams.
 
-What is safe to repeat is repeated while control is away for a moment (it may be restarted at any time): reads always, POST with
-an idempotency key.
+Requests are repeated while control is away for a moment (it may be restarted at any time); all that are sent here are safe to
+repeat.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Rest:
         return self._ask("GET", path, query=query)
 
     def post(self, path: str, body: Any = None, *, idempotency_key: str = "") -> Any:
-        """POST JSON; repeated only with a key, or where the API says that repeating is safe."""
+        """POST JSON. Orders are safe to repeat, submissions are with an id or with a key."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return self._ask("POST", path, body=body, headers=headers)
 

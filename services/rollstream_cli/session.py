@@ -27,7 +27,16 @@ LOOK_EVERY_S = 0.05
 GRACE_S = 20.0
 
 
-def plan_cell(directory: Path, *, runs_dir: Path, actors: int, replay_shards: int, port: int = 0) -> CellPlan:
+def plan_cell(
+    directory: Path,
+    *,
+    runs_dir: Path,
+    actors: int,
+    replay_shards: int,
+    learners: int = 1,
+    host: str = "127.0.0.1",
+    port: int = 0,
+) -> CellPlan:
     """A cell in `directory` as this process' environment asks for: embedded Redis, or the one that ROLLSTREAM_REDIS_URL names."""
     environment = dict(os.environ)
     return CellPlan(
@@ -36,6 +45,8 @@ def plan_cell(directory: Path, *, runs_dir: Path, actors: int, replay_shards: in
         server_dir=directory / "server",
         actors=actors,
         replay_shards=replay_shards,
+        learners=learners,
+        host=host,
         port=port,
         redis_url=environment.get("ROLLSTREAM_REDIS_URL", ""),
         operator_token=environment.get("ROLLSTREAM_OPERATOR_TOKEN") or secrets.token_urlsafe(24),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from rollstream_cli.usage import UsageMeter, UsageSample
 
-__all__ = ["cores_between", "print_summary", "with_usage"]
+__all__ = ["cores_between", "print_measurement", "print_summary", "with_usage"]
 
 
 def with_usage(summary: Mapping[str, Any], *, meter: UsageMeter, first: UsageSample, last: UsageSample) -> dict[str, Any]:
@@ -30,34 +30,59 @@ def cores_between(first: UsageSample, last: UsageSample) -> float:
 
 
 def print_summary(console: Console, summary: Mapping[str, Any], *, title: str) -> None:
-    """The summary as a table for people; what is not known is left out."""
-    table = Table(title=title, show_header=False, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for label, text in _rows(summary):
-        table.add_row(label, text)
-    console.print(table, soft_wrap=True)
+    """The summary of a run as a table for people; what is not known is left out."""
+    _print(console, summary, SUMMARY_ROWS, title=title)
 
 
-def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def print_measurement(console: Console, measured: Mapping[str, Any], *, title: str) -> None:
+    """A measurement as a table for people."""
+    _print(console, measured, MEASUREMENT_ROWS, title=title)
 
-    def add(label: str, name: str, pattern: str = "{:,.0f}") -> None:
-        value = summary.get(name)
-        if value is not None and value != "":
-            rows.append((label, pattern.format(value)))
 
-    add("mean return", "mean_return", "{:.1f}")
-    add("evaluation episodes", "evaluation_episodes")
-    add("env steps", "env_steps")
-    add("env steps per second", "env_steps_per_s")
-    add("updates", "updates")
-    add("updates per second", "updates_per_s", "{:,.1f}")
-    add("seconds", "wall_s", "{:.1f}")
-    add("start to first update, s", "start_to_first_update_s", "{:.2f}")
-    add("lag", "lag", "{:.2f}")
-    add("actors that contributed", "actors_contributed")
-    add("memory of all processes, MB", "rss_total_mb")
-    add("cores used", "cores_used", "{:.2f}")
-    add("checkpoint", "checkpoint", "{}")
-    add("learning curve", "learning_curve", "{}")
-    add("summary", "summary_file", "{}")
-    return rows
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table: where its value is, what it is called, how it is written."""
+
+    name: str
+    label: str
+    form: str = ",.0f"
+
+
+COST_ROWS = (
+    Row("start_to_first_update_s", "start to first update, s", ".2f"),
+    Row("lag", "lag", ".2f"),
+    Row("cores_used", "cores used", ".2f"),
+    Row("rss_total_mb", "memory of all processes, MB"),
+)
+SUMMARY_ROWS = (
+    Row("mean_return", "mean return", ".1f"),
+    Row("env_steps", "env steps"),
+    Row("env_steps_per_s", "env steps per second"),
+    Row("updates", "updates"),
+    Row("updates_per_s", "updates per second", ",.1f"),
+    Row("wall_s", "seconds", ".1f"),
+    Row("actors_contributed", "actors that contributed"),
+    *COST_ROWS,
+    Row("checkpoint", "checkpoint", ""),
+    Row("learning_curve", "learning curve", ""),
+    Row("summary_file", "summary", ""),
+)
+MEASUREMENT_ROWS = (
+    Row("env_steps_per_s", "env steps sampled per second"),
+    Row("env_steps_trained_per_s", "env steps trained per second"),
+    Row("updates_per_s", "updates per second", ",.1f"),
+    Row("window_s", "measured seconds", ".1f"),
+    *COST_ROWS,
+)
+
+
+def _print(console: Console, values: Mapping[str, Any], rows: Sequence[Row], *, title: str) -> None:
+    known = [row for row in rows if values.get(row.name) not in (None, "")]
+    width = max((len(row.label) for row in known), default=0)
+    console.print(title, markup=False, style="bold")
+    for row in known:
+        console.print(f"  {row.label:<{width}}  {_text(values[row.name], row.form)}", markup=False, soft_wrap=True)
+
+
+def _text(value: object, form: str) -> str:
+    return format(value, form) if isinstance(value, (int, float)) and form else str(value)

@@ -32,8 +32,10 @@ from rollstream_cli.usage import UsageSample
 
 __all__ = ["RunOutcome", "Training", "experiment_path"]
 
-LOOK_EVERY_S = 2.0
-"""How often processes are measured, and the phase is asked for in case a stream lost its end."""
+LOOK_EVERY_S = 1.0
+"""How often reports are fetched and processes are measured: as often as a learner reports."""
+DOUBT_EVERY_S = 5.0
+"""How often the phase is asked for, in case the event that told its end was lost with a killed Redis."""
 STOP_WITHIN_S = 15.0
 """How long a run that was told to stop gets for its last checkpoint."""
 
@@ -74,6 +76,7 @@ class Training:
         self._clock = clock
         self._began_wall_s = psutil.Process().create_time()
         self._first_update_wall_s: float | None = None
+        self._last_report = "0"
 
     def run(self) -> RunOutcome:
         """Run to the end.
@@ -104,7 +107,7 @@ class Training:
             directory = self._plan.runs_dir / experiment
             self._note(directory, experiment, phase="running")
             progress.say(f"{experiment}  {session.cell.url}  logs in {self._plan.directory / 'logs'}")
-            follower = Follower(session.rest, experiment, inbox=session.inbox, clock=self._clock)
+            follower = Follower(session.rest, experiment, inbox=session.inbox)
             follower.start()
             try:
                 view = self._follow(session, experiment, progress, interrupts)
@@ -132,7 +135,7 @@ class Training:
                     return self._run_id
         spec = self._spec.model_dump(mode="json")
         wanted = new_run_id(self._spec.name) if self._resumed else self._run_id
-        view = rest.post(f"/v1/experiments?id={wanted}", spec, idempotency_key=wanted)
+        view = rest.post(f"/v1/experiments?id={wanted}", spec)
         return str(view["id"])
 
     def _note(self, directory: Path, experiment: str, *, phase: str) -> None:
@@ -142,12 +145,11 @@ class Training:
     def _follow(self, session: CellSession, experiment: str, progress: Progress, interrupts: Interrupts) -> Mapping[str, Any]:
         """Show what happens until the run has ended; returns the last view of it."""
         look = Deadline(self._clock, after_s=LOOK_EVERY_S)
+        doubt = Deadline(self._clock, after_s=DOUBT_EVERY_S)
         stop_within: Deadline | None = None
         while True:
-            happening = session.inbox.next(timeout_s=max(0.02, look.remaining_s()))
-            ended = False
-            if happening is not None:
-                ended = self._handle(happening, session, progress)
+            happening = session.inbox.next(timeout_s=look.remaining_s())
+            ended = happening is not None and self._handle(happening, progress)
             if interrupts.asked.is_set() and stop_within is None:
                 progress.say("stopping: the learner writes its last checkpoint (Ctrl-C again to stop at once)")
                 self._order_stop(session.rest, experiment)
@@ -155,30 +157,39 @@ class Training:
             if ended or look.passed():
                 look = Deadline(self._clock, after_s=LOOK_EVERY_S)
                 session.meter.sample()
+                self._show_reports(session.rest, experiment, progress)
+            if ended or doubt.passed():
+                doubt = Deadline(self._clock, after_s=DOUBT_EVERY_S)
                 view = self._view(session.rest, experiment)
                 if view is not None and view["phase"] in FINAL_PHASES:
                     return view
             if interrupts.hurry.is_set() or (stop_within is not None and stop_within.passed()):
                 return self._view(session.rest, experiment) or {"phase": "running"}
 
-    def _handle(self, happening: Happening, session: CellSession, progress: Progress) -> bool:
-        """Show one happening; True when the run may have ended."""
+    def _handle(self, happening: Happening, progress: Progress) -> bool:
+        """Show one happening; True when the run has ended."""
         data = happening.data
         if happening.kind == "cell-failed":
             raise CellError(happening.message)
         if happening.kind == "follow-failed":
             raise RestError(happening.message)
-        if happening.kind == "report":
-            if data.get("updates") and self._first_update_wall_s is None:
-                self._first_update_wall_s = self._clock.wall_s()
-            progress.report(data)
-        elif happening.kind == "event":
+        if happening.kind == "event":
             if data.get("kind") == "first_update" and "wall_s" in data:
                 self._first_update_wall_s = float(data["wall_s"])
             elif data.get("message"):
                 progress.say(str(data["message"]))
-            return data.get("phase") in FINAL_PHASES
-        return False
+        return data.get("phase") in FINAL_PHASES
+
+    def _show_reports(self, rest: Rest, experiment: str, progress: Progress) -> None:
+        try:
+            listed = rest.get(experiment_path(experiment, "/reports"), after=self._last_report)
+        except RestError:  # control is being restarted: the next look shows them
+            return
+        self._last_report = str(listed["next_after"])
+        for entry in listed["reports"]:
+            if entry["data"].get("updates") and self._first_update_wall_s is None:
+                self._first_update_wall_s = self._clock.wall_s()
+            progress.report(entry["data"])
 
     def _order_stop(self, rest: Rest, experiment: str) -> None:
         try:
