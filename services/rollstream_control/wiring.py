@@ -5,12 +5,9 @@ main thread: asyncio loop with the API      threads: heartbeat, scheduler, worke
 
 from __future__ import annotations
 
-import os
-import resource
-import socket
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from rollstream import __version__
 from rollstream.algorithms import needs_replay
 from rollstream.config import EnvironmentSpec
 from rollstream.store import Assignments, Experiments, MemberRecord, Members, Store, parse_address
@@ -26,7 +23,7 @@ from rollstream_control.submission.inspection import EnvironmentInspector
 from rollstream_control.submission.registry import RegisteredAlgorithms
 from rollstream_control.submission.submitter import Submitter
 from rollstream_control.submission.validation import Inspected, Validator
-from rollstream_service.heartbeat import Heartbeat
+from rollstream_service.heartbeat import Heartbeat, member_record
 from rollstream_service.http import listen, probe_router, serve
 from rollstream_service.lifecycle import Life
 
@@ -50,9 +47,8 @@ def main(settings: ControlSettings, life: Life) -> None:
     store = Store(address, clock=life.clock, deadline_s=REQUEST_DEADLINE_S, name=life.member)
     store.check(deadline_s=settings.redis_deadline_s)
     url = settings.advertise_url or f"http://{settings.host}:{port}"
-    release = installed_version("rollstream")
 
-    wakeups = Wakeups()
+    wakeups = Wakeups(life.stopping)
     observation = Observation()
     scheduler = Scheduler(address, life=life, on_change=wakeups.notify, on_look=observation.look)
     submitter = Submitter(store, validator=_validator(settings, life))
@@ -64,7 +60,7 @@ def main(settings: ControlSettings, life: Life) -> None:
         submitter=submitter,
         scaling=_scaling(settings, store),
         wakeups=wakeups,
-        version=release,
+        version=__version__,
         backend=settings.backend,
         needs_replay=needs_replay,
         scheduling=lambda: scheduler.scheduling,
@@ -79,17 +75,7 @@ def main(settings: ControlSettings, life: Life) -> None:
     )
 
     def record() -> MemberRecord:
-        return MemberRecord(
-            id=life.member,
-            role="control",
-            url=url,
-            version=release,
-            pid=os.getpid(),
-            host=socket.gethostname(),
-            ready=life.health.ready().ok,
-            rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            detail={"scheduling": "yes" if scheduler.scheduling else "no"},
-        )
+        return member_record(life, role="control", url=url, detail={"scheduling": "yes" if scheduler.scheduling else "no"})
 
     if settings.experiment_file is not None:
         submitted = submitter.submit_file(Path(settings.experiment_file))
@@ -102,7 +88,6 @@ def main(settings: ControlSettings, life: Life) -> None:
         serve(app, bound, life=life, grace_s=settings.grace_s)
     finally:
         life.stopping.set()
-        wakeups.close()
         scheduler.stop()
         heartbeat.stop()
         store.close()

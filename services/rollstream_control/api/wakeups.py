@@ -12,17 +12,21 @@ __all__ = ["Wakeups"]
 
 
 class Wakeups:
-    """`notify` and `close` from any thread, `wait` in the loop."""
+    """`notify` from any thread, `wait` in the loop.
 
-    def __init__(self) -> None:
+    Args:
+        stopping: set when the process is to end; streams end at their next wake-up.
+    """
+
+    def __init__(self, stopping: threading.Event) -> None:
+        self._stopping = stopping
         self._lock = threading.Lock()
         self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
-        self._closed = False
 
     @property
     def closed(self) -> bool:
         """True once the process is stopping: streams end."""
-        return self._closed
+        return self._stopping.is_set()
 
     def notify(self) -> None:
         """Wake everybody who waits now."""
@@ -33,18 +37,11 @@ class Wakeups:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(event.set)
 
-    def close(self) -> None:
-        """Wake everybody for the last time."""
-        self._closed = True
-        self.notify()
-
     def subscribe(self) -> asyncio.Event:
         """An event that the next `notify` sets. Subscribe, then look, then wait: nothing falls between."""
         event = asyncio.Event()
         with self._lock:
             self._waiting[event] = asyncio.get_running_loop()
-        if self._closed:
-            event.set()
         return event
 
     async def wait(self, event: asyncio.Event, *, timeout_s: float) -> None:

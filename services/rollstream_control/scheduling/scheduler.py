@@ -119,6 +119,10 @@ class Scheduler:
 
     def stop(self) -> None:
         """Join the thread, give the lease back. Call it after `life.stopping` is set."""
+        try:
+            self._changes.announce("cell", "stopping")  # wakes the thread
+        except StoreError as error:
+            self._life.log.warning("Redis is away; the scheduler ends by its own deadline", reason=str(error))
         self._thread.join(timeout=4 * LEASE_S)
         if self._lease is not None:
             try:
@@ -167,7 +171,7 @@ class Scheduler:
         self._on_look(members, phases=[entry.phase for entry in experiments])
         current = self._assignments.all()
         planned = plan(
-            actors=[member.id for member in members if takes_work(member)],
+            actors=[member.id for member in members if member.role == "actor"],
             demands=demands(experiments, idle_learners=idle, learners=len(learners)),
             current={actor: Seat(experiment=entry.experiment, ordinal=entry.ordinal) for actor, entry in current.items()},
         )
@@ -261,8 +265,3 @@ class Scheduler:
         if self._life.clock.monotonic_s() - self._asked_s >= ASK_SERVER_EVERY_S:
             self.server = self._store.check()
             self._asked_s = self._life.clock.monotonic_s()
-
-
-def takes_work(member: MemberRecord) -> bool:
-    """True for an actor that may get a seat: one that is about to leave says so, and is replaced before it has gone."""
-    return member.role == "actor" and member.detail.get("state") != "leaving"

@@ -21,12 +21,12 @@ from typing import Any
 
 from rollstream.clock import Clock, Deadline
 from rollstream.config import EnvironmentSpec
-from rollstream.errors import ConfigError, Problem
+from rollstream.errors import ConfigError, EnvironmentFault, Problem
 from rollstream.spaces import Leaf
 from rollstream_control.failure import Failure
 from rollstream_control.submission.validation import Inspected
 
-__all__ = ["EnvironmentInspector", "Inspection", "decode", "encode", "is_missing_package"]
+__all__ = ["EnvironmentInspector", "Inspection", "decode", "encode", "is_missing_package", "without_secrets"]
 
 MAX_REPLY_BYTES = 16 << 20
 CONCURRENT = 2
@@ -74,12 +74,7 @@ class EnvironmentInspector:
             ConfigError: it does not exist, has spaces that cannot be stored, crashed, or did not answer in time.
         """
         if ":" not in spec.id and "/" not in spec.id and not spec.kwargs:
-            try:
-                return self._inspect_here(spec)
-            except Exception as error:
-                if is_missing_package(error):
-                    return None
-                raise
+            return self._inspect_in_process(spec)
         if not self._slots.acquire(timeout=self._deadline_s):
             raise Failure(
                 f"other environments have been inspected for {self._deadline_s:g} s; try again",
@@ -92,6 +87,17 @@ class EnvironmentInspector:
         finally:
             self._slots.release()
 
+    def _inspect_in_process(self, spec: EnvironmentSpec) -> Inspected | None:
+        try:
+            return self._inspect_here(spec)
+        except (ConfigError, EnvironmentFault) as error:
+            if is_missing_package(error):
+                return None
+            if isinstance(error, ConfigError):
+                raise
+            fault = str(error)
+            raise ConfigError(fault) from error
+
     def _inspect_in_child(self, spec: EnvironmentSpec) -> Inspected | None:
         request = json.dumps({"environment": spec.model_dump(mode="json"), "allow": self._allow}).encode()
         process = subprocess.Popen(
@@ -100,7 +106,7 @@ class EnvironmentInspector:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env=_without_secrets(os.environ),
+            env=without_secrets(os.environ),
         )
         try:
             line = self._line(process, request)
@@ -180,7 +186,8 @@ def _leaf(entry: Mapping[str, Any]) -> Leaf:
     return Leaf(**fields)
 
 
-def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables without ours and without those whose names sound secret."""
     return {
         name: value
         for name, value in environment.items()

@@ -12,7 +12,7 @@ import sys
 import traceback
 
 from rollstream.config import EnvironmentSpec
-from rollstream.errors import ConfigError
+from rollstream.errors import ConfigError, EnvironmentFault
 from rollstream_control.submission.inspection import encode, is_missing_package
 from rollstream_control.submission.validation import Inspected
 
@@ -38,11 +38,12 @@ def _inspect(spec: EnvironmentSpec, allow: tuple[str, ...]) -> Inspected | Confi
         return inspect_environment(spec, allow=allow)
     except ConfigError as error:
         return None if is_missing_package(error) else error
-    except BaseException as error:
+    except EnvironmentFault as error:
         if is_missing_package(error):
             return None
-        last = traceback.format_exc(limit=-3).strip()
-        return ConfigError(f"environment {spec.id!r} raised {type(error).__name__} when it was made: {error}\n{last}")
+        cause = error.__cause__ or error
+        lines = traceback.format_exception(type(cause), cause, cause.__traceback__, limit=-5)
+        return ConfigError(f"{error}\n{''.join(lines).strip()}")
 
 
 def _limit_cpu(seconds: int) -> None:
