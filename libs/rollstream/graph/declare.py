@@ -1,4 +1,4 @@
-"""The shape pass: run every API of a component once in NumPy on zeros, so that it declares its parameters and shows what does not fit.
+"""The shape pass: every API of a component runs once in NumPy on zeros, to declare parameters and show what does not fit.
 
 It needs spaces only: no environment, no framework, no data. It takes a millisecond for an MLP.
 """

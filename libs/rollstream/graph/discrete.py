@@ -1,4 +1,4 @@
-"""Discrete spaces of any start: components count choices from 0, environments from `start`. This is the one place that converts."""
+"""Discrete spaces of any start: components count choices from 0, environments from `start`; only this file converts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_discrete(leaf: Leaf, *, where: str) -> None:
     if leaf.kind == "discrete":
         return
     instead = {
-        "box": "wrap the environment in gymnasium.wrappers.DiscretizeAction with finite bounds, or in one with a Discrete action space",
+        "box": "wrap it in gymnasium.wrappers.DiscretizeAction (needs finite bounds), or take a Discrete environment",
         "multi_discrete": "wrap the environment so that each combination of choices is one value of a Discrete space",
         "multi_binary": "wrap the environment so that each combination of bits is one value of a Discrete space",
     }[leaf.kind]

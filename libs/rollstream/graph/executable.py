@@ -35,19 +35,31 @@ class Executable(Protocol):
 
 
 class NumpyExecutable:
-    """The taped form, see `backends.numpy_tape`. Reads the parameters where they lie in `flat`: changing them there is enough."""
+    """The taped form, see `backends.numpy_tape`. Reads the parameters where they lie in `flat`: changing them there is enough.
 
-    def __init__(self, component: Component, *, api: str, rows: int, layout: FlatLayout, flat: npt.NDArray[np.float32]) -> None:
+    `target` holds the target network's, where the API reads one; without, it is the same network.
+    """
+
+    def __init__(
+        self,
+        component: Component,
+        *,
+        api: str,
+        rows: int,
+        layout: FlatLayout,
+        flat: npt.NDArray[np.float32],
+        target: npt.NDArray[np.float32] | None = None,
+    ) -> None:
         arguments = component.arguments(api)
         self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(arguments, rows=rows)
-        self._tape = Tape()
+        tape = Tape()
         views = layout.split(flat)
-        scope = Scope(NumpyOps(), Parameters(live=views, frozen=views))
-        recorded = {name: self._tape.input(buffer) for name, buffer in self.inputs.items()}
+        scope = Scope(NumpyOps(), Parameters(live=views, frozen=views, target=views if target is None else layout.split(target)))
+        recorded = {name: tape.input(buffer) for name, buffer in self.inputs.items()}
         with np.errstate(all="ignore"):  # the first run sees zeros
             outputs = output_columns(getattr(component, api)(scope, **bind(arguments, recorded)))
         self._outputs = {name: column.array if isinstance(column, Recorded) else column for name, column in outputs.items()}
-        self._run = self._tape.run
+        self._run = tape.run
 
     def run(self) -> Mapping[str, npt.NDArray[Any]]:
         self._run()

@@ -1,7 +1,8 @@
 """One flat float32 vector holds all parameters; the layout says which part of it is which tensor.
 
-So publishing weights is one copy, and clipping and Adam are a few operations on one array. A layout follows from a component alone;
-two processes that build the same component have the same layout, and its hash tells when they did not.
+So publishing weights is one copy, and clipping and Adam are a few operations on one array. A layout follows from a
+component alone; two processes that build the same component have the same layout, and its hash tells when they did
+not.
 """
 
 from __future__ import annotations
@@ -110,5 +111,6 @@ class FlatLayout:
     def _require_size(self, flat: npt.NDArray[Any]) -> None:
         if flat.shape != (self.size,):
             raise SchemaMismatch(
-                f"weights have shape {list(flat.shape)}, the policy has {self.size} parameters; use the same policy settings on both sides"
+                f"weights have shape {list(flat.shape)}, the policy has {self.size} parameters; "
+                "use the same policy settings on both sides"
             )

@@ -1,9 +1,9 @@
 """Shuffled minibatches of fixed size from any number of rows, in buffers made once.
 
-    rows [M] --permutation, np.take--> buffers [K * batch_rows]: | n rows, padding | n rows, padding | ...   K = ceil(M / batch_rows)
+    rows [M] --permutation, np.take--> buffers [K * batch_rows]: | n rows, padding | n rows, padding | ...
 
-Rows are divided evenly, so that no minibatch is left with a few rows only, whose noise would weigh as much as a full one. Padding repeats a row
-with weight 0.
+There are K = ceil(M / batch_rows) of them. Rows are divided evenly, so that no minibatch is left with a few rows only,
+whose noise would weigh as much as a full one. Padding repeats a row with weight 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The op table: the few array functions that components are written in.
 
-A component never names a framework; it receives one of these tables. Two exist: `backends.numpy_ops` (the reference, the shape pass and
-the acting path) and `backends.torch.ops`. Arithmetic, comparison, slicing, `.shape` and `.dtype` work on the arrays themselves in both.
-A table has no choices hidden in it: what one backend cannot do well does not belong here.
+A component never names a framework; it receives one of these tables. Two exist: `backends.numpy_ops` (the reference,
+the shape pass and the acting path) and `backends.torch.ops`. Arithmetic, comparison, slicing, `.shape` and `.dtype`
+work on the arrays themselves in both. A table has no choices hidden in it: what one backend cannot do well does not
+belong here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a component sees when one of its APIs runs: the op table, and its own part of the parameters under its own path.
 
-The parent names the child (`scope.child("torso")`), so paths are explicit and sharing parameters is using one name twice. In the shape pass
-the same code declares parameters; afterwards it looks them up.
+The parent names the child (`scope.child("torso")`), so paths are explicit and sharing parameters is using one name
+twice. In the shape pass the same code declares parameters; afterwards it looks them up.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ class Scope:
 def api(
     function: Callable[Concatenate[Self, Scope, P], Result],
 ) -> Callable[Concatenate[Self, Scope, P], Result]:
-    """Marks a public method of a component: `method(self, scope, ...)`. The shape pass reports each; at run time it is a plain call."""
+    """Marks a public method of a component: `method(self, scope, ...)`. The shape pass reports each; at run time it
+    is a plain call."""
 
     @functools.wraps(function)
     def call(self: Self, scope: Scope, /, *args: P.args, **kwargs: P.kwargs) -> Result:

@@ -2,8 +2,9 @@
 
     component.act(scope, ...)  --first run-->  [dot(x, w, out=a), add(a, b, out=a2), tanh(a2, out=h), ...]  --replay-->  outputs
 
-Components are pure and shapes are static, so the list of calls is the whole program; every call writes into a buffer of its own, made once.
-What is left per act is the NumPy calls themselves: no component tree, no allocation, no framework.
+Components are pure and shapes are static, so the list of calls is the whole program; every call writes into a buffer
+of its own, made once. What is left per act is the NumPy calls themselves: no component tree, no allocation, no
+framework.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Recorded(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Recorded:
         view = self.array[key]
-        if not np.shares_memory(view, self.array):
+        if view.size and not np.shares_memory(view, self.array):
             raise ConfigError("a component that acts in numpy may slice with ranges and None only; use ops.take or ops.pick")
         return Recorded(view, self.tape)
 
@@ -101,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def _reshape(tape: Tape, x: Recorded, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    view = x.array.reshape(shape)
+    view: npt.NDArray[Any] = x.array.reshape(shape)
     if not np.shares_memory(view, x.array):  # not contiguous: copy first, then view the copy
         dense = np.ascontiguousarray(x.array)
         tape.record(np.copyto, dense, x.array)
@@ -131,7 +132,7 @@ def _argmax(tape: Tape, x: Recorded, axis: int) -> npt.NDArray[Any]:
 
 def _where(tape: Tape, condition: Any, x: Any, y: Any) -> npt.NDArray[Any]:
     mask, yes, no = _plain(condition), _plain(x), _plain(y)
-    out = np.where(mask, yes, no)
+    out: npt.NDArray[Any] = np.where(mask, yes, no)
     tape.record(np.copyto, out, no)
     tape.record(np.copyto, out, yes, where=mask)
     return out

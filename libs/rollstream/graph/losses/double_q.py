@@ -19,12 +19,13 @@ __all__ = ["DoubleQLoss"]
 
 @dataclass(frozen=True)
 class DoubleQLoss:
-    """Van Hasselt et al. 2016 (arXiv 1509.06461), equation 4: the online network chooses the next action, the target network values it.
+    """Van Hasselt et al. 2016 (arXiv 1509.06461), equation 4: the online network chooses, the target network values.
 
     td_error = reward + discount * Q_target(s', argmax over a of Q(s', a)) - Q(s, a);  loss = mean of weight * huber(td_error).
 
-    `reward` is the discounted sum of n rewards and `discount` gamma to the n, or 0 where the episode ended. The weights are those of
-    prioritized replay (Schaul et al. 2016, arXiv 1511.05952, §3.4). The mean is over all rows, so the weights do scale the step.
+    `reward` is the discounted sum of n rewards and `discount` gamma to the n, or 0 where the episode ended. The
+    weights are those of prioritized replay (Schaul et al. 2016, arXiv 1511.05952, §3.4). The mean is over all rows,
+    so the weights do scale the step.
 
     Attributes:
         huber_delta: errors beyond it have a gradient of constant size.

@@ -8,7 +8,9 @@ __all__ = ["huber"]
 
 
 def huber(ops: Ops, error: Array, *, delta: float) -> Array:
-    """0.5 e² where |e| <= delta, else delta (|e| - 0.5 delta) (Huber 1964; as error clipping in Mnih et al. 2015, Nature 518, Methods).
+    """0.5 e² where |e| <= delta, else delta (|e| - 0.5 delta).
+
+    Huber 1964; its gradient is the error clipping of Mnih et al. 2015 (Nature 518, Methods).
 
     Shapes: error [...] -> [...].
     """

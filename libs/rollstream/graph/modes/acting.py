@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rollstream.errors import ConfigError, SchemaMismatch
 from rollstream.graph.declare import Component, declare
 from rollstream.graph.executable import Executable, NumpyExecutable
-from rollstream.graph.inputs import Input, fill, flat_inputs
+from rollstream.graph.inputs import fill, flat_inputs
 from rollstream.graph.layout import FlatLayout
 from rollstream.spaces import Columns
 
@@ -62,7 +62,7 @@ class Acting:
     def act(
         self, observation: Columns, generator: np.random.Generator, **scalars: float | npt.NDArray[Any]
     ) -> dict[str, npt.NDArray[Any]]:
-        """Columns [N] that the policy's `act` gives: `action` (index), and e.g. `log_prob`, `value`. They are the caller's to keep.
+        """Columns [N] that the policy's `act` gives, the caller's to keep: `action` (index), and e.g. `log_prob`, `value`.
 
         Args:
             observation: columns [N, ...] by leaf name.
@@ -72,7 +72,9 @@ class Acting:
         if scalars.keys() != self._scalars:
             raise ConfigError(f"act takes the settings {sorted(self._scalars)}, got {sorted(scalars)}")
         for name, buffer in self._observed:
-            column = observation[name]
+            column = observation.get(name)
+            if column is None:
+                raise SchemaMismatch(f"act: column {name} is missing; the observation has {', '.join(sorted(observation))}")
             if column.shape == buffer.shape and column.dtype == buffer.dtype:
                 buffer[...] = column
             else:
@@ -94,21 +96,26 @@ class Acting:
         return self._in_blocks("values", observation)["value"]
 
     def _in_blocks(self, api: str, observation: Columns) -> dict[str, npt.NDArray[Any]]:
-        rows = len(observation[self._columns[0].name])
-        parts = [
-            self._block(api, observation, start, min(rows - start, MAX_BLOCK_ROWS)) for start in range(0, rows, MAX_BLOCK_ROWS)
-        ]
-        if not parts:
-            parts = [self._block(api, observation, 0, 0)]
+        rows = self._rows(observation, api)
+        starts = range(0, max(rows, 1), MAX_BLOCK_ROWS)
+        parts = [self._block(api, observation, start, min(rows - start, MAX_BLOCK_ROWS)) for start in starts]
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _rows(self, observation: Columns, api: str) -> int:
+        """Rows of the observation; all columns must be there and agree."""
+        lengths = {item.name: len(observation[item.name]) for item in self._columns if item.name in observation}
+        if len(lengths) < len(self._columns) or len(set(lengths.values())) != 1:
+            wanted = ", ".join(item.name for item in self._columns)
+            raise SchemaMismatch(f"{api} needs columns {wanted} with equally many rows, got {lengths}")
+        return next(iter(lengths.values()))
 
     def _block(self, api: str, observation: Columns, start: int, rows: int) -> dict[str, npt.NDArray[Any]]:
         """Rows `start` to `start + rows`, in the executable of the next power of two (so few are ever made)."""
         executable = self._executable(api, 1 << max(0, rows - 1).bit_length())
         for item in self._columns:
-            fill(executable.inputs[item.name][:rows], _rows(observation, item, start, rows), name=item.name, where=api)
+            fill(executable.inputs[item.name][:rows], observation[item.name][start : start + rows], name=item.name, where=api)
         return {name: column[:rows].copy() for name, column in executable.run().items()}
 
     def _executable(self, api: str, rows: int) -> Executable:
@@ -117,13 +124,6 @@ class Acting:
             found = self._build(self._policy, api=api, rows=rows, layout=self.layout, flat=self._flat)
             self._blocks[api, rows] = found
         return found
-
-
-def _rows(observation: Columns, item: Input, start: int, rows: int) -> npt.NDArray[Any]:
-    column = observation[item.name]
-    if len(column) < start + rows:
-        raise SchemaMismatch(f"column {item.name} has {len(column)} rows, the other columns of the observation have more")
-    return column[start : start + rows]
 
 
 def build_acting(policy: Component, *, batch: int, mode: ActingMode = "numpy") -> Acting:

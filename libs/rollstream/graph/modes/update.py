@@ -1,4 +1,7 @@
-"""Updating: a loss, a flat parameter vector and Adam as one object that takes NumPy columns. Which framework runs is the mode's business."""
+"""Updating: a loss, a flat parameter vector and Adam as one object that takes NumPy columns.
+
+Which framework runs is the mode's business; the state is the same in all.
+"""
 
 from __future__ import annotations
 
@@ -95,8 +98,9 @@ class Update:
             batch_rows: only to say again what the update was built for.
 
         Returns:
-            The loss's metrics, `loss` and `gradient_norm` as means over the updates applied (left out when there were none), `updates`
-            (applied) and `skipped_updates` (loss or gradient not finite: parameters and moments unchanged).
+            The loss's metrics, `loss` and `gradient_norm` as means over the updates applied (left out when there were
+            none), `updates` (applied) and `skipped_updates` (loss or gradient not finite: parameters and moments
+            unchanged).
         """
         self._check(learning_rate, scalars)
         if batch_rows not in (None, self._plan.batch_rows):
@@ -192,7 +196,8 @@ def build_update(
     Args:
         batch_rows: rows of one minibatch; static.
         max_grad_norm: scale gradients of a larger global norm down to it; None: never.
-        mode: `torch` builds in milliseconds and can be debugged; `torch-graph` takes seconds to compile and is about three times faster.
+        mode: `torch` builds in milliseconds and can be debugged; `torch-graph` takes seconds to compile and is about
+            twice as fast. To train on meanwhile, build it in a thread of yours and `load_state` the other's `state`.
             Its state continues that of the other (`load_state`).
         seed: of the first parameters; or give `parameters` themselves.
 

@@ -1,7 +1,7 @@
 """Updates by torch eager: autograd for the backward pass, then clip and Adam as a few in-place operations on one flat vector.
 
-Prints and breakpoints inside a loss work. Costs are per operation here, not per number, so everything that can be made once is: leaf tensors,
-minibatch views, buffers.
+Prints and breakpoints inside a loss work. Costs are per operation here, not per number, so everything that can be
+made once is: leaf tensors, minibatch views, buffers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EagerEngine:
         self._rows: Mapping[str, Tensor] = {}
 
     def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[dict[str, Any]]:
-        columns = {name: torch.from_numpy(buffer).split(self._plan.batch_rows) for name, buffer in buffers.items()}
+        columns = {name: torch.split(torch.from_numpy(buffer), self._plan.batch_rows) for name, buffer in buffers.items()}
         count = len(next(iter(columns.values())))
         arguments = {
             name: argument

@@ -1,4 +1,4 @@
-"""The whole update as one static program: traced once with `make_fx`, compiled by Inductor, called without Dynamo and without guards.
+"""The whole update as one static program: traced once with `make_fx`, compiled by Inductor, called without Dynamo or guards.
 
     columns, settings --> forward, backward, clip, Adam, metrics --> written into the arrays of the update's state
 
@@ -102,14 +102,16 @@ class _Program:
 
     def _split(self, flat: Tensor) -> dict[str, Tensor]:
         parameters = self._plan.layout.parameters
-        parts = flat.split([parameter.size for parameter in parameters])
+        parts = torch.split(flat, [parameter.size for parameter in parameters])
         return {parameter.name: part.view(parameter.shape) for parameter, part in zip(parameters, parts, strict=True)}
 
 
 class GraphEngine:
     """See `rollstream.graph.update_plan.Engine`."""
 
-    def __init__(self, plan: UpdatePlan, program: _Program, compiled: Callable[..., Sequence[Tensor]], state: UpdateState) -> None:
+    def __init__(
+        self, plan: UpdatePlan, program: _Program, compiled: Callable[..., Sequence[Tensor]], state: UpdateState
+    ) -> None:
         self._plan = plan
         self._compiled = compiled
         self._columns = program.columns
@@ -121,7 +123,7 @@ class GraphEngine:
         self._rows: Sequence[Tensor] = ()
 
     def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[tuple[Tensor, ...]]:
-        parts = [torch.from_numpy(buffers[name]).split(self._plan.batch_rows) for name in self._columns]
+        parts = [torch.split(torch.from_numpy(buffers[name]), self._plan.batch_rows) for name in self._columns]
         return list(zip(*parts, strict=True))
 
     def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
@@ -154,7 +156,7 @@ def build_graph_engine(plan: UpdatePlan, state: UpdateState, *, clock: Clock | N
         for item in flat_inputs(plan.arguments)
         if item.role == "column"
     ]
-    arguments = [*_StateTensors.of(example).flat(), torch.zeros(len(program.settings)), *columns]
+    arguments: list[Any] = [*_StateTensors.of(example).flat(), torch.zeros(len(program.settings)), *columns]
     try:
         graph = make_fx(program)(*arguments)
         traced_s = timer.monotonic_s()
@@ -175,7 +177,9 @@ def _require_compiler() -> None:
     try:
         get_cpp_compiler()
     except InvalidCxxCompiler as error:
-        raise ConfigError("mode 'torch-graph' needs a C++ compiler, and none was found; install g++ or use mode 'torch'") from error
+        raise ConfigError(
+            "mode 'torch-graph' needs a C++ compiler, and none was found; install g++ or use mode 'torch'"
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

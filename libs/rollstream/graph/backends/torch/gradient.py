@@ -1,0 +1,47 @@
+"""The gradient of an API's outputs, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rollstream.graph.backends.torch.ops import TorchOps
+from rollstream.graph.declare import Component
+from rollstream.graph.executable import output_columns
+from rollstream.graph.inputs import bind
+from rollstream.graph.layout import FlatLayout
+from rollstream.graph.scope import Parameters, Scope
+
+__all__ = ["gradient"]
+
+
+def gradient(
+    component: Component,
+    *,
+    api: str,
+    layout: FlatLayout,
+    flat: npt.NDArray[np.float32],
+    target: npt.NDArray[np.float32],
+    inputs: Mapping[str, npt.NDArray[Any]],
+    cotangents: Mapping[str, npt.NDArray[np.float32]],
+) -> npt.NDArray[np.float32]:
+    """By autograd: of the sum over `cotangents` of output times cotangent, with respect to `flat`, [P]."""
+    vector = torch.from_numpy(flat.copy()).requires_grad_()
+    live = _split(layout, vector)
+    frozen = {name: part.detach() for name, part in live.items()}
+    scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=_split(layout, torch.from_numpy(target.copy()))))
+    arguments = component.arguments(api)
+    tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+    outputs = output_columns(getattr(component, api)(scope, **bind(arguments, tensors)))
+    total = sum((outputs[name] * torch.from_numpy(value)).sum() for name, value in cotangents.items())
+    (found,) = torch.autograd.grad(total, vector)
+    return np.asarray(found.numpy())
+
+
+def _split(layout: FlatLayout, flat: torch.Tensor) -> dict[str, torch.Tensor]:
+    parts = torch.split(flat, [parameter.size for parameter in layout.parameters])
+    return {parameter.name: part.view(parameter.shape) for parameter, part in zip(layout.parameters, parts, strict=True)}
