@@ -1,10 +1,11 @@
 """Writing chunks: many rows and the log entry that points at them, in one send.
 
-    MSET 512 KiB of chunks ─ MSET ... ─ XADD log ─▶ Redis ─▶ +OK ... <id>
+    MSET 512 KiB of chunks ─ MSET ... ─ MULTI ─ MSET ─ XADD log ─ EXEC ─▶ Redis ─▶ +OK ... <id>
 
-A large write is several MSETs, so that one of them neither fills memory twice nor keeps the server from others for long. They are
-sent without waiting; Redis executes in order, so rows are there before the log entry. Chunks are immutable and keys fixed, so the
-whole is simply sent again when the connection is lost; the extra commands must bear that too.
+A large write is several MSETs, so that none of them fills memory twice or keeps the server from others for long. The last one and
+the extra commands are a transaction, which is sent off only when the earlier MSETs have succeeded. So a server that runs out
+of memory in between never has a log entry without its rows. What fits into one MSET, as most writes do, is one send. Chunks
+are immutable and keys fixed, so the whole is simply sent again when the connection is lost; the extra commands must bear that.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = ["ChunkWriter"]
 _SLICE_BYTES = 512 << 10
 _SLICE_CHUNKS_MAX = 4096
 _BUFFERS_MAX = 16
+_MULTI = pack([(b"MULTI",)])
 
 
 class ChunkWriter:
@@ -68,27 +70,40 @@ class ChunkWriter:
 
         Raises:
             SchemaMismatch: the arrays do not fit together.
-            StoreError, StoreRefused, StoreUnavailable: as `Store.run`; some chunks may have been stored.
+            StoreError, StoreRefused, StoreUnavailable: as `Store.run`; some chunks may have been stored, but `then` has
+                not been executed (or its replies were lost).
         """
         if payload.ndim != 2 or payload.dtype != np.uint8 or not len(env) == len(chunk_no) == len(payload):
             raise SchemaMismatch(
                 f"chunks to write need env [K], chunk_no [K] and payload u1[K, chunk_bytes], got {env.shape}, "
                 f"{chunk_no.shape} and {payload.dtype}{payload.shape}"
             )
-        tail = pack(then)
+        closing = pack([*then, (b"EXEC",)]) if then else b""
         chunks = len(env)
         buffer = self._buffer(prefix, payload.shape[1], chunks)
         slices = [slice(start, start + buffer.capacity) for start in range(0, chunks, buffer.capacity)]
 
         def operation(connection: RawConnection) -> list[Any]:
-            for part in slices:
-                command = buffer.fill(writer, env[part], chunk_no[part], payload[part])
-                connection.send(command, tail if part is slices[-1] else b"")
-            if not slices and tail:
-                connection.send(memoryview(tail))
-            replies = connection.replies(len(slices) + len(then))
-            raise_first_error(replies)
-            return replies[len(slices) :]
+            for part in slices[:-1]:
+                connection.send(buffer.fill(writer, env[part], chunk_no[part], payload[part]))
+            last = [buffer.fill(writer, env[part], chunk_no[part], payload[part]) for part in slices[-1:]]
+            if not then:
+                connection.send(*last)
+                raise_first_error(connection.replies(len(slices)))
+                return []
+            if len(slices) > 1:
+                connection.send(_MULTI, *last)
+                raise_first_error(connection.replies(len(slices) + 1))
+                connection.send(closing)
+                queued = connection.replies(len(then))
+            else:
+                connection.send(_MULTI, *last, closing)
+                queued = connection.replies(1 + len(slices) + len(then))
+            executed = connection.replies(1)
+            raise_first_error(queued)
+            raise_first_error(executed)
+            raise_first_error(executed[0])
+            return list(executed[0][len(last) :])
 
         return self._link.attempt("store rows", operation)
 

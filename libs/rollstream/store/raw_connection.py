@@ -56,19 +56,15 @@ class RawConnection:
         """Close the socket."""
         self._socket.close()
 
-    def send(self, first: memoryview, second: bytes = b"") -> None:
-        """Send two buffers as if they were one."""
-        if not second:
-            self._socket.sendall(first)
-        elif isinstance(self._socket, ssl.SSLSocket):
-            self._socket.sendall(first)
-            self._socket.sendall(second)
-        else:
-            sent = self._socket.sendmsg((first, second))
-            if sent < len(first):
-                self._socket.sendall(first[sent:])
-                sent = len(first)
-            self._socket.sendall(memoryview(second)[sent - len(first) :])
+    def send(self, *parts: bytes | memoryview) -> None:
+        """Send a few buffers as if they were one."""
+        sent = 0
+        if len(parts) > 1 and not isinstance(self._socket, ssl.SSLSocket):
+            sent = self._socket.sendmsg(parts)
+        for part in parts:
+            if sent < len(part):
+                self._socket.sendall(memoryview(part)[sent:])
+            sent = max(0, sent - len(part))
 
     def receive_into(self, buffer: memoryview) -> int:
         """Receive at least one byte into `buffer`; returns how many."""

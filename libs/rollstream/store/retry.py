@@ -64,6 +64,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def _judge_text(text: str) -> Verdict:
+    text = text.removeprefix("EXECABORT Transaction discarded because of: ")
     code = text.split(" ", 1)[0]
     if code in _REFUSED or "invalid username-password" in text or "without any password configured" in text:
         return Verdict.REFUSED

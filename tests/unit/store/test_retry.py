@@ -46,6 +46,8 @@ def bad_certificate() -> redis.ConnectionError:
         (hiredis.ReplyError("NOAUTH Authentication required."), Verdict.REFUSED),
         (hiredis.ReplyError("WRONGPASS invalid username-password pair or user is disabled."), Verdict.REFUSED),
         (hiredis.ReplyError("NOPERM this user has no permissions"), Verdict.REFUSED),
+        (hiredis.ReplyError("EXECABORT Transaction discarded because of: LOADING Redis is loading"), Verdict.AGAIN),
+        (hiredis.ReplyError("EXECABORT Transaction discarded because of: OOM command not allowed when"), Verdict.FULL),
         (bad_certificate(), Verdict.REFUSED),
         (redis.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"), Verdict.WRONG),
         (redis.ResponseError("unknown command 'FOO'"), Verdict.WRONG),
