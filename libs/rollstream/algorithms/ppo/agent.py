@@ -31,7 +31,13 @@ class PpoAgent:
     def __init__(self, config: PpoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.action = require_one_action(actions, algorithm="PPO")
-        self.policy = CategoricalPolicy(observation, self.action, hidden=config.hidden, activation=config.activation)
+        self.policy = CategoricalPolicy(
+            observation,
+            self.action,
+            hidden=config.hidden,
+            activation=config.activation,
+            shared_torso=config.shared_torso,
+        )
 
     def tables(self, rows: RowSpec) -> Mapping[str, Any]:
         return {}

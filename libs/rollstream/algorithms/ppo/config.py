@@ -38,6 +38,8 @@ class PpoConfig(Frozen):
     """Global norm to which gradients are clipped; 0.5 is usual for PPO."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers; two of 64 units are enough for observation vectors."""
+    shared_torso: bool = False
+    """Policy and value head share their hidden layers: half the work, but value errors then move the policy's features."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Non-linearity of the hidden layers; tanh is the steadier one for PPO."""
     mode: Literal["torch", "torch-graph"] = "torch"
