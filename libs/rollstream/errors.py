@@ -102,6 +102,13 @@ class EnvironmentFault(RollstreamError):
 class FlowError(RollstreamError):
     """A step of a dataflow failed: names operator, flow file and line, and actor; `__cause__` is the user's exception."""
 
+    def __init__(self, message: str, *, operator: str = "", file: str = "", line: int = 0, actor: str = "") -> None:
+        super().__init__(message)
+        self.operator = operator
+        self.file = file
+        self.line = line
+        self.actor = actor
+
 
 class CheckpointError(RollstreamError):
     """A checkpoint that cannot be written or trusted: disk full, missing file, wrong checksum."""

@@ -1,0 +1,156 @@
+"""The actor's part of a flow: for each edge, the steps from the rollout to the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rollstream.errors import ConfigError
+from rollstream.flow.description import Description, Edge
+from rollstream.flow.fault import broken, raise_at_operator, require_conserved
+from rollstream.flow.meter import Meter
+from rollstream.flow.node import Node
+from rollstream.flow.sides import ActorSide
+from rollstream.flow.step import Bound, Closable
+from rollstream.spaces import Batch, Episodes, Rollout
+
+__all__ = ["DROPPED_METRIC", "ActorFragment"]
+
+DROPPED_METRIC = "env_steps_dropped."
+"""Prefix of the metrics by which a message tells of environment steps that its actor dropped since its last message."""
+
+
+class ActorFragment:
+    """Runs the steps of a flow that stand before its gathers.
+
+    It neither waits nor sends: the actor asks for credit, calls `run_once`, and sends what it returns.
+
+    >>> fragment = ActorFragment(description, side)                                        # doctest: +SKIP
+    >>> for edge in fragment.edges: batch = fragment.run_once(edge.name)                   # doctest: +SKIP
+    """
+
+    def __init__(self, description: Description, side: ActorSide) -> None:
+        self._side = side
+        self.edges: tuple[Edge, ...] = description.edges
+        self.meters: dict[str, Meter] = {node.name: Meter() for edge in self.edges for node in edge.chain}
+        self._chains = {edge.name: _Chain(edge, side, self.meters) for edge in self.edges}
+
+    @property
+    def actor(self) -> str:
+        """Id of the actor that it runs in."""
+        return self._side.actor
+
+    def run_once(self, edge: str) -> Batch | None:
+        """One rollout through the steps of `edge`: its message, or None when a filter dropped it.
+
+        What was dropped is told by the next message, so that the learner's counters add up.
+
+        Raises:
+            FlowError: a step failed; names the operator, its place and this actor.
+        """
+        return self._chain(edge).run_once()
+
+    def ready(self, edge: str) -> bool:
+        """Whether `run_once` would not have to wait for room in a table. Asked in inline mode only."""
+        return all(self._side.can_store(node.table) for node in self._chain(edge).edge.chain if node.table)
+
+    def close(self) -> None:
+        """Give back what steps hold."""
+        for chain in self._chains.values():
+            chain.close()
+
+    def _chain(self, edge: str) -> _Chain:
+        if edge not in self._chains:
+            raise ConfigError(f"the flow has no edge {edge!r}; it has: {', '.join(self._chains) or 'none'}")
+        return self._chains[edge]
+
+
+@dataclass(slots=True)
+class _Work:
+    """One node with its bound step and its meter."""
+
+    node: Node
+    bound: Bound
+    meter: Meter
+
+
+class _Chain:
+    """The steps of one edge, bound to this actor."""
+
+    def __init__(self, edge: Edge, side: ActorSide, meters: Mapping[str, Meter]) -> None:
+        self.edge = edge
+        self._side = side
+        self._sequence = 0
+        self._dropped: dict[str, int] = {}
+        self._dropped_episodes: list[Episodes] = []
+        self._source = edge.chain[0]
+        self._source_meter = meters[self._source.name]
+        self._steps = int(self._source.settings["steps"] or 1)
+        self._work = [_Work(node, node.step.bind(side), meters[node.name]) for node in edge.chain[1:] if node.step is not None]
+
+    def run_once(self) -> Batch | None:
+        rollout = self._collect()
+        item: Any = rollout
+        for work in self._work:
+            result = self._apply(work, item)
+            if work.node.kind == "filter":
+                if not result:
+                    self._drop(work.node, rollout)
+                    return None
+                continue
+            require_conserved(work.node, item, result, actor=self._side.actor)
+            item = result
+        if not isinstance(item, Batch):
+            last = self._work[-1].node if self._work else self._source
+            raise broken(
+                last,
+                f"gave a {type(item).__name__}, but an edge sends batches; "
+                "return a rollstream.spaces.Batch from the last step before the gather",
+                actor=self._side.actor,
+            )
+        return self._message(item)
+
+    def close(self) -> None:
+        for work in self._work:
+            if isinstance(work.bound, Closable):
+                work.bound.close()
+
+    def _collect(self) -> Rollout:
+        clock = self._side.clock
+        began_s = clock.monotonic_s()
+        try:
+            rollout = self._side.collect(steps=self._steps)
+        except Exception as error:
+            raise_at_operator(error, self._source, actor=self._side.actor)
+        self._source_meter.busy_s += clock.monotonic_s() - began_s
+        self._source_meter.items += 1
+        self._source_meter.env_steps += rollout.env_steps
+        return rollout
+
+    def _apply(self, work: _Work, item: Any) -> Any:
+        clock = self._side.clock
+        began_s = clock.monotonic_s()
+        try:
+            result = work.bound(item)
+        except Exception as error:
+            raise_at_operator(error, work.node, actor=self._side.actor)
+        work.meter.busy_s += clock.monotonic_s() - began_s
+        work.meter.items += 1
+        return result
+
+    def _drop(self, node: Node, rollout: Rollout) -> None:
+        reason = node.step.drops_as if node.step is not None and node.step.drops_as else node.name
+        self._dropped[reason] = self._dropped.get(reason, 0) + rollout.env_steps
+        self._dropped_episodes.append(rollout.episodes)
+
+    def _message(self, batch: Batch) -> Batch:
+        self._sequence += 1
+        metrics, episodes = batch.metrics, batch.episodes
+        if self._dropped:
+            told = {f"{DROPPED_METRIC}{reason}": float(steps) for reason, steps in self._dropped.items()}
+            metrics = {**metrics, **told}
+            episodes = Episodes.concatenate([*self._dropped_episodes, episodes])
+            self._dropped.clear()
+            self._dropped_episodes.clear()
+        return replace(batch, actor=self._side.actor, sequence=self._sequence, metrics=metrics, episodes=episodes)

@@ -1,0 +1,74 @@
+"""What a flow function is given: the actors, tables and the learner, as things to describe with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rollstream.flow.node import make_node, require_at_least
+from rollstream.flow.shards import Shards
+from rollstream.flow.step import Step
+from rollstream.flow.steps.publish import publish
+from rollstream.flow.steps.sync_target import sync_target
+from rollstream.flow.steps.update import update
+from rollstream.flow.stream import Stream
+from rollstream.spaces import Batch, Rollout
+
+__all__ = ["Actors", "LearnerHandle", "TableHandle"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actors:
+    """The actors of an experiment; `count` is how many it asks for, it runs with those that are there."""
+
+    count: int = 1
+
+    def rollouts(self, *, steps: int, name: str | None = None) -> Shards[Rollout]:
+        """What each actor's environments do in `steps` vector steps, again and again, by the newest weights each time."""
+        require_at_least(1, steps, what="steps of rollouts")
+        node = make_node("rollouts", name=name, where="actor", settings={"steps": steps}, gives="rollout")
+        return Shards(node, actors=self.count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHandle:
+    """A replay table by its name; `spec` is what it shall be (a `TableSpec`), for whoever creates it."""
+
+    name: str
+    spec: Any = None
+
+    def samples(self, *, batch_items: int, prefetch: int = 0, name: str | None = None) -> Stream[Batch]:
+        """Batches of `batch_items` items as the table's limiter allows them; `prefetch` batches are sampled ahead in a thread.
+
+        Their rows were counted when they were stored, so samples carry no environment steps.
+        """
+        require_at_least(1, batch_items, what="batch_items of samples")
+        require_at_least(0, prefetch, what="prefetch of samples")
+        node = make_node(
+            "samples",
+            name=name,
+            default_name=f"samples_{self.name}",
+            where="learner",
+            settings={"batch_items": batch_items},
+            table=self.name,
+            gives="batch",
+        )
+        stream: Stream[Batch] = Stream(node)
+        return stream.prefetch(prefetch) if prefetch else stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerHandle:
+    """The learner of an experiment: its verbs as steps."""
+
+    def update(self) -> Step:
+        """Update the weights with every batch."""
+        return update()
+
+    def publish(self, *, every_updates: int = 1) -> Step:
+        """Publish the weights once `every_updates` updates have passed since the last time."""
+        return publish(every_updates=every_updates)
+
+    def sync_target(self, *, every_updates: int) -> Step:
+        """Copy the weights to the target network once `every_updates` updates have passed since the last time."""
+        return sync_target(every_updates=every_updates)

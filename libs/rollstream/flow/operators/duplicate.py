@@ -1,0 +1,119 @@
+"""duplicate: the same items for several users. One of them pulls; what the others have not taken waits in bounded buffers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from rollstream.errors import DeadlineExceeded
+from rollstream.flow.ledger import Parcel
+from rollstream.flow.operators.operator import Operator
+
+__all__ = ["Copy", "Duplicate"]
+
+BOUND_ITEMS = 16
+"""How far one user may be ahead of another."""
+DEADLINE_S = 60.0
+
+
+class Duplicate(Operator):
+    """Pulls once for all copies. An item is done with, and acknowledged, when all copies are."""
+
+    def prepare(self) -> None:
+        self.meter.bound_items = BOUND_ITEMS
+        self.waiting: list[deque[Parcel]] = [deque() for _ in range(int(self.node.settings["copies"] or 2))]
+        self.changed = threading.Condition()
+        self.is_pulling = False
+        self.ended = False
+        self.source: Iterator[Parcel] | None = None
+
+    def parcels(self) -> Iterator[Parcel]:
+        raise NotImplementedError("copies pull, each with its index")
+
+    def pull(self, index: int) -> Parcel | None:
+        """The next parcel of copy `index`; None at the end."""
+        with self.changed:
+            if not self._may_pull(index):
+                self._wait(index)
+            if self.waiting[index]:
+                return self._taken(index)
+            if self.ended:
+                return None
+            self.is_pulling = True
+        try:
+            if self.source is None:
+                self.source = self.inputs[0].parcels()
+            parcel = next(self.source, None)
+        except BaseException:
+            self._pulled(None)
+            raise
+        self._pulled(parcel)
+        if parcel is None:
+            return None
+        with self.changed:
+            return self._taken(index)
+
+    def can_pull(self, index: int) -> bool:
+        """Whether `pull` would not have to wait."""
+        with self.changed:
+            if self.waiting[index] or self.ended:
+                return True
+            is_free = self._may_pull(index)
+        return is_free and self.inputs[0].ready()
+
+    def wake(self) -> None:
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def _may_pull(self, index: int) -> bool:
+        others_keep_up = all(len(queue) < BOUND_ITEMS for other, queue in enumerate(self.waiting) if other != index)
+        return bool(self.waiting[index]) or self.ended or (others_keep_up and not self.is_pulling)
+
+    def _wait(self, index: int) -> None:
+        behind = max(range(len(self.waiting)), key=lambda other: len(self.waiting[other]) if other != index else -1)
+        what = f"copy {behind + 1} of {self.node.name}"
+        deadline_s = 0.0 if self.running.inline else DEADLINE_S
+        with self.running.waits(self.node, self.meter, what):
+            if not self.changed.wait_for(lambda: self._may_pull(index), timeout=deadline_s):
+                raise DeadlineExceeded(
+                    f"copy {index + 1} of {self.node} is {BOUND_ITEMS} items ahead and waits for copy {behind + 1}, "
+                    "which nobody pulls; use both copies at the same pace"
+                )
+
+    def _pulled(self, parcel: Parcel | None) -> None:
+        with self.changed:
+            self.is_pulling = False
+            if parcel is None:
+                self.ended = True
+            else:
+                shares = [parcel.env_steps] + [0] * (len(self.waiting) - 1)
+                copies = self.running.ledger.split(parcel, [parcel.item] * len(self.waiting), shares)
+                for queue, copy in zip(self.waiting, copies, strict=True):
+                    queue.append(copy)
+            self.changed.notify_all()
+
+    def _taken(self, index: int) -> Parcel:
+        parcel = self.waiting[index].popleft()
+        self.meter.depth_items = max(len(queue) for queue in self.waiting)
+        self.changed.notify_all()
+        return parcel
+
+
+class Copy(Operator):
+    """One user's copy."""
+
+    def prepare(self) -> None:
+        (shared,) = self.inputs
+        assert isinstance(shared, Duplicate)
+        self.shared = shared
+        self.index = int(self.node.settings["index"] or 0)
+
+    def parcels(self) -> Iterator[Parcel]:
+        while (parcel := self.shared.pull(self.index)) is not None:
+            yield self.passed(parcel)
+        self.running.stopping()
+
+    def ready(self) -> bool:
+        return self.shared.can_pull(self.index)

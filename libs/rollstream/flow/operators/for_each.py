@@ -1,0 +1,70 @@
+"""for_each and filter: a step and every item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollstream.flow.fault import require_conserved
+from rollstream.flow.ledger import Parcel
+from rollstream.flow.operators.bound_step import BoundStep
+from rollstream.flow.operators.operator import Operator
+from rollstream.spaces import Batch
+
+__all__ = ["Filter", "ForEach"]
+
+
+class ForEach(Operator):
+    """Applies its step to every item."""
+
+    def prepare(self) -> None:
+        self.step = BoundStep(self.node, self.running, self.meter)
+        self.settles = self.step.step.settles
+
+    def parcels(self) -> Iterator[Parcel]:
+        for parcel in self.inputs[0].parcels():
+            result = self.step(parcel.item)
+            require_conserved(self.node, parcel.item, result)
+            if self.settles is not None:
+                self.running.ledger.settle(parcel, self.settles)
+            if self.settles == "trained" and isinstance(parcel.item, Batch):
+                self._note_lag(parcel.item)
+            parcel.item = result
+            yield self.passed(parcel)
+
+    def state(self) -> dict[str, Any]:
+        return self.step.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.step.restore(state)
+
+    def close(self) -> None:
+        self.step.close()
+
+    def _note_lag(self, batch: Batch) -> None:
+        version = self.running.side.version()
+        self.running.tally.trained(oldest_lag=version - batch.version, newest_lag=version - batch.newest_version, rows=batch.rows)
+
+
+class Filter(Operator):
+    """Keeps the items for which its step is true; the others are dropped and counted."""
+
+    def prepare(self) -> None:
+        self.step = BoundStep(self.node, self.running, self.meter)
+
+    def parcels(self) -> Iterator[Parcel]:
+        reason = self.step.step.drops_as or self.node.name
+        for parcel in self.inputs[0].parcels():
+            if self.step(parcel.item):
+                yield self.passed(parcel)
+            else:
+                self.running.ledger.drop(parcel, reason=reason)
+
+    def state(self) -> dict[str, Any]:
+        return self.step.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.step.restore(state)
+
+    def close(self) -> None:
+        self.step.close()

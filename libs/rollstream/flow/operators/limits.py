@@ -1,0 +1,64 @@
+"""take and throttle: operators that let some items through and count what they have let through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollstream.flow.ledger import Parcel
+from rollstream.flow.operators.operator import Operator
+
+__all__ = ["Take", "Throttle"]
+
+
+class Take(Operator):
+    """The first items, then the end."""
+
+    def prepare(self) -> None:
+        self.items = int(self.node.settings["items"] or 0)
+        self.taken = 0
+
+    def parcels(self) -> Iterator[Parcel]:
+        if self.taken >= self.items:
+            return
+        for parcel in self.inputs[0].parcels():
+            self.taken += 1
+            yield self.passed(parcel)
+            if self.taken >= self.items:
+                return
+
+    def state(self) -> dict[str, Any]:
+        return {"taken": self.taken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.taken = int(state["taken"])
+
+
+class Throttle(Operator):
+    """One item an interval; the others are dropped and counted. The first interval begins with the flow."""
+
+    def prepare(self) -> None:
+        settings = self.node.settings
+        self.every = float(settings.get("every_s", settings.get("every_steps")) or 0)
+        self.by_time = "every_s" in settings
+        self.last = self._now()
+
+    def parcels(self) -> Iterator[Parcel]:
+        for parcel in self.inputs[0].parcels():
+            now = self._now()
+            if now - self.last >= self.every:
+                self.last = now
+                yield self.passed(parcel)
+            else:
+                self.running.ledger.drop(parcel, reason=self.node.name)
+
+    def state(self) -> dict[str, Any]:
+        return {"since_last": self._now() - self.last}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.last = self._now() - float(state["since_last"])
+
+    def _now(self) -> float:
+        if self.by_time:
+            return self.running.side.clock.monotonic_s()
+        return float(self.running.side.counters.value("env_steps_sampled"))

@@ -1,0 +1,170 @@
+"""union: several branches that all make progress, in threads (`as_ready`) or in turn (`round_robin`, and always in inline mode).
+
+as_ready, one branch emitted          the puller ── learn ──▶ items
+                                      thread     ── store ──▶ finished there
+
+as_ready, several emitted             thread ── a ──╮
+                                      thread ── b ──┴ queue ──▶ items
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollstream.clock import Deadline
+from rollstream.errors import DeadlineExceeded
+from rollstream.flow.ledger import Parcel
+from rollstream.flow.operators.operator import Operator
+from rollstream.flow.pump import Pump
+
+__all__ = ["Union"]
+
+IDLE_S = 0.01
+IDLE_DEADLINE_S = 30.0
+"""Inline, when no branch can go on: how often to look again, and when to give up."""
+
+
+class Union(Operator):
+    """Several branches as one."""
+
+    def prepare(self) -> None:
+        settings = self.node.settings
+        emitted = {int(index) for index in str(settings["emit"]).split(",")}
+        self.emits = [index in emitted for index in range(len(self.inputs))]
+        self.weights = [int(weight) for weight in str(settings["weights"]).split(",")]
+        self.in_turn = self.running.inline or settings["mode"] == "round_robin"
+        self.branch = 0
+        self.used = 0
+        self.pumps: list[Pump] = []
+        self.open_pumps = 0
+        self.queue = self.running.make_queue(len(self.inputs))
+
+    def parcels(self) -> Iterator[Parcel]:
+        if self.in_turn:
+            return self._in_turn()
+        return self._one_emitted() if sum(self.emits) == 1 else self._several_emitted()
+
+    def ready(self) -> bool:
+        return any(before.ready() for before in self.inputs)
+
+    def state(self) -> dict[str, Any]:
+        return {"branch": self.branch, "used": self.used} if self.in_turn else {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.branch = int(state.get("branch", 0))
+        self.used = int(state.get("used", 0))
+
+    def wake(self) -> None:
+        self.queue.close()
+
+    def close(self) -> None:
+        for pump in self.pumps:
+            pump.join()
+
+    def _in_turn(self) -> Iterator[Parcel]:
+        branches = [iter(before.parcels()) for before in self.inputs]
+        left = set(range(len(branches)))
+        passed_over = 0
+        while any(self.emits[index] for index in left):
+            index = self.branch
+            if index not in left:
+                self._next_branch()
+                continue
+            if self.running.inline and not self.inputs[index].ready():
+                self._next_branch()
+                passed_over += 1
+                if passed_over >= len(left):
+                    if self.running.stopping():
+                        return
+                    self._wait_for_any(left)
+                    passed_over = 0
+                continue
+            passed_over = 0
+            parcel = next(branches[index], None)
+            if parcel is None:
+                left.discard(index)
+                continue
+            self.used += 1
+            if self.used >= self.weights[index]:
+                self._next_branch()
+            if self.emits[index]:
+                yield self.passed(parcel)
+            else:
+                self.running.ledger.finish(parcel)
+
+    def _next_branch(self) -> None:
+        self.branch = (self.branch + 1) % len(self.inputs)
+        self.used = 0
+
+    def _wait_for_any(self, left: set[int]) -> None:
+        """Inline, nobody can go on: something outside may still change that, but not for ever."""
+        clock = self.running.side.clock
+        deadline = Deadline(clock, after_s=IDLE_DEADLINE_S)
+        names = " and ".join(self.inputs[index].node.name for index in sorted(left))
+        with self.running.waits(self.node, self.meter, f"{names} to be ready"):
+            while not any(self.inputs[index].ready() for index in left) and not self.running.stopping():
+                if deadline.passed():
+                    raise DeadlineExceeded(
+                        f"{self.node} has waited {IDLE_DEADLINE_S:.0f} s and none of its branches can go on: "
+                        f"{names}. In one thread they wait for each "
+                        "other: let the table's limiter allow more inserts before it needs samples, or samples earlier"
+                    )
+                clock.sleep(IDLE_S)
+
+    def _one_emitted(self) -> Iterator[Parcel]:
+        """The emitted branch in the puller's own thread, so that between two items it stands still."""
+        emitted = self.emits.index(True)
+        for index, before in enumerate(self.inputs):
+            if index != emitted:
+                self._pump(before, deliver=self._finish)
+        for parcel in self.inputs[emitted].parcels():
+            self.running.stopping()  # raises what another branch failed with
+            yield self.passed(parcel)
+
+    def _several_emitted(self) -> Iterator[Parcel]:
+        self.open_pumps = sum(self.emits)
+        self.meter.bound_items = self.queue.bound_items
+        for index, before in enumerate(self.inputs):
+            self._pump(before, deliver=self._put if self.emits[index] else self._finish, counts=self.emits[index])
+        while (parcel := self._get()) is not None:
+            yield self.passed(parcel)
+        self.running.stopping()
+
+    def _pump(self, before: Operator, *, deliver: Any, counts: bool = False) -> None:
+        pump = Pump(
+            before.node.name,
+            before.parcels,
+            running=self.running,
+            deliver=deliver,
+            end=self._emitted_ended if counts else _nothing_more,
+        )
+        self.pumps.append(pump)
+        pump.start()
+
+    def _emitted_ended(self) -> None:
+        with self.running.lock:
+            self.open_pumps -= 1
+            is_last = self.open_pumps == 0
+        if is_last:
+            self.queue.end()
+
+    def _finish(self, parcel: Parcel) -> bool:
+        self.running.ledger.finish(parcel)
+        return True
+
+    def _put(self, parcel: Parcel) -> bool:
+        with self.running.open_gate():
+            taken = self.queue.put(parcel)
+        self.meter.depth_items = len(self.queue)
+        return taken
+
+    def _get(self) -> Parcel | None:
+        with self.running.waits(self.node, self.meter, "items of any branch"):
+            parcel = self.queue.get()
+        self.meter.depth_items = len(self.queue)
+        return parcel
+
+
+def _nothing_more() -> None:
+    """A branch that is not emitted has ended; the others go on."""

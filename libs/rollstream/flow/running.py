@@ -1,0 +1,147 @@
+"""What the operators of one running flow share: the learner's side, the ledger, stopping, failing, and waiting.
+
+Threads of a flow (`prefetch`, branches of `union`) run behind a gate each. A thread holds its gate while it works and opens it
+while it waits, so whoever closes all gates (`quiet`) sees no step under way anywhere: the moment for a checkpoint.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+
+from rollstream.flow.bounded_queue import BoundedQueue
+from rollstream.flow.ledger import Ledger
+from rollstream.flow.meter import Meter
+from rollstream.flow.node import Node
+from rollstream.flow.sides import LearnerSide
+from rollstream.flow.tally import Tally
+
+__all__ = ["SLICE_S", "Running"]
+
+SLICE_S = 0.5
+"""Longest single wait on something outside the process: how late a stop or a dead actor may be noticed."""
+
+
+class Running:
+    """One running flow."""
+
+    def __init__(self, side: LearnerSide, *, inline: bool, nodes: Sequence[Node]) -> None:
+        self.side = side
+        self.inline = inline
+        self.meters: dict[str, Meter] = {node.name: Meter() for node in nodes}
+        self.ledger = Ledger(side.counters)
+        self.tally = Tally()
+        self.closing = threading.Event()
+        self._local = threading.local()
+        self._gates: list[threading.Lock] = []
+        self._queues: list[BoundedQueue] = []
+        self._failure: BaseException | None = None
+        self.lock = threading.Lock()
+
+    def stopping(self) -> bool:
+        """Whether sources shall end. Raises what another thread of the flow failed with."""
+        if self._failure is not None:
+            raise self._failure
+        return self.closing.is_set() or self.side.stop.is_set()
+
+    def fail(self, error: BaseException) -> None:
+        """Another thread failed: whoever waits at a queue wakes up, and the puller raises `error`. The first one counts."""
+        with self.lock:
+            if self._failure is None:
+                self._failure = error
+            queues = list(self._queues)
+        for queue in queues:
+            queue.close()
+
+    def make_queue(self, bound_items: int) -> BoundedQueue:
+        """A queue between two threads of this flow."""
+        queue = BoundedQueue(bound_items)
+        with self.lock:
+            self._queues.append(queue)
+        return queue
+
+    def open_gate(self) -> AbstractContextManager[None]:
+        """The calling thread waits for another thread of the flow as long as the context lasts."""
+        return _opened(getattr(self._local, "gate", None))
+
+    def make_gate(self) -> threading.Lock:
+        """A gate for a new thread."""
+        gate = threading.Lock()
+        with self.lock:
+            self._gates.append(gate)
+        return gate
+
+    def enter_gate(self, gate: threading.Lock) -> AbstractContextManager[None]:
+        """The calling thread works behind `gate` from here on."""
+        return _behind(gate, self._local)
+
+    def waits(self, node: Node, meter: Meter, what: str) -> AbstractContextManager[None]:
+        """The calling thread waits for `what` as long as the context lasts; its gate is open meanwhile."""
+        return _Waiting(self, node, meter, what)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """All threads of the flow stand between two items as long as the context lasts."""
+        held: list[threading.Lock] = []
+        try:
+            for gate in list(self._gates):
+                gate.acquire()
+                held.append(gate)
+            yield
+        finally:
+            for gate in held:
+                gate.release()
+
+
+@contextmanager
+def _behind(gate: threading.Lock, local: threading.local) -> Iterator[None]:
+    with gate:
+        local.gate = gate
+        try:
+            yield
+        finally:
+            local.gate = None
+
+
+@contextmanager
+def _opened(gate: threading.Lock | None) -> Iterator[None]:
+    if gate is None:
+        yield
+        return
+    gate.release()
+    try:
+        yield
+    finally:
+        gate.acquire()
+
+
+class _Waiting:
+    """A wait: recorded on the meter and on the learner's side, with the thread's gate open."""
+
+    __slots__ = ("_began_s", "_gate", "_meter", "_node", "_outer", "_running", "_what")
+
+    def __init__(self, running: Running, node: Node, meter: Meter, what: str) -> None:
+        self._running = running
+        self._node = node
+        self._meter = meter
+        self._what = what
+
+    def __enter__(self) -> None:
+        self._gate = getattr(self._running._local, "gate", None)
+        self._began_s = self._running.side.clock.monotonic_s()
+        self._meter.waits_for = self._what
+        self._meter.waits_since_s = self._began_s
+        self._outer = self._running.side.waits(self._node.name, self._what)
+        self._outer.__enter__()
+        if self._gate is not None:
+            self._gate.release()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._gate is not None:
+            self._gate.acquire()
+        self._outer.__exit__(kind, error, trace)
+        self._meter.waited_for = self._what
+        self._meter.waits_for = ""
+        self._meter.waited_s += self._running.side.clock.monotonic_s() - self._began_s

@@ -1,0 +1,129 @@
+"""What flows need of the process they run in. `acting` and `learning` implement these; tests use toy ones."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.clock import Clock
+from rollstream.metrics import Counters
+from rollstream.spaces import Batch, Columns, Rollout
+
+__all__ = ["ActorSide", "EdgeSource", "LearnerSide", "StoreResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreResult:
+    """What a table writer did with one rollout: items and rows written, seconds that it waited for room."""
+
+    items: int
+    rows: int
+    waited_s: float
+
+
+class ActorSide(Protocol):
+    """The actor's process, seen from a flow."""
+
+    @property
+    def actor(self) -> str:
+        """Id of this actor; stands in every message and error."""
+        ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def collect(self, *, steps: int) -> Rollout:
+        """Pull the newest weights, then step all environments `steps` times with them."""
+        ...
+
+    def values(self, observation: Columns) -> npt.NDArray[np.float32]:
+        """Values [N] of N observations by the weights that acted in the last rollout."""
+        ...
+
+    def store(self, table: str, rule: Any, rollout: Rollout) -> StoreResult:
+        """Write the rollout's rows and items to `table`; waits while the table is full, with a deadline."""
+        ...
+
+    def can_store(self, table: str) -> bool:
+        """Whether `store` would not have to wait now. Asked in inline mode only."""
+        ...
+
+
+class EdgeSource(Protocol):
+    """The learner's end of an edge."""
+
+    def next(self, timeout_s: float) -> Batch | None:
+        """The next message, or None when none came within `timeout_s`. Called from one thread."""
+        ...
+
+    def ack(self, *batches: Batch) -> None:
+        """The messages have been used: their actors may send again. May be called from another thread than `next`."""
+        ...
+
+    def live_actors(self) -> set[str]:
+        """Actors that are alive and produce for this edge; a barrier waits for exactly these. Cheap: asked twice a second."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether `next` would return a message without waiting. Asked in inline mode only."""
+        ...
+
+
+class LearnerSide(Protocol):
+    """The learner's process, seen from a flow."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def stop(self) -> threading.Event:
+        """Set when the flow shall end: sources end, what is under way is finished, buffers are kept for the checkpoint."""
+        ...
+
+    def version(self) -> int:
+        """Version of the newest published weights."""
+        ...
+
+    def updates(self) -> int:
+        """Optimizer steps so far."""
+        ...
+
+    def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
+        """The learner's end of the edge called `edge`."""
+        ...
+
+    def learn(self, batch: Batch) -> Batch:
+        """Update the weights with `batch`; returns it with `metrics` and, for replay, a `td_error` column."""
+        ...
+
+    def publish(self) -> int:
+        """Publish the weights; returns their version."""
+        ...
+
+    def sync_target(self) -> None:
+        """Copy the weights to the target network."""
+        ...
+
+    def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
+        """Items of `table` as columns (`key` among them); `DeadlineExceeded` when the limiter does not allow it in time."""
+        ...
+
+    def can_sample(self, table: str, *, batch_items: int) -> bool:
+        """Whether `sample` would not have to wait now. Asked in inline mode only."""
+        ...
+
+    def update_priorities(self, table: str, keys: npt.NDArray[Any], priorities: npt.NDArray[Any]) -> None:
+        """Give sampled items new priorities."""
+        ...
+
+    def waits(self, who: str, what: str) -> AbstractContextManager[Any]:
+        """Record that the operator `who` waits for `what` as long as the context lasts. There are few different texts."""
+        ...
