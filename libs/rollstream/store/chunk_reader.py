@@ -5,8 +5,8 @@
 
 As bytes arrive, the headers of the new records are compared with the one they must have, all in one comparison. While all
 agree, no chunk is missing so far and what is left to receive is known. The first that differs sends the rest of the reply the
-slow way, through the ordinary parser. At most two slices of 128 KiB are outstanding: more would only move the waiting into the
-kernel.
+slow way, through the ordinary parser. At most two slices, together some 256 KiB, are outstanding: more would only move the
+waiting into the kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from rollstream.store.raw_connection import RawConnection, RawLink, raise_first_
 
 __all__ = ["ChunkRead", "ChunkReader"]
 
-_SLICE_BYTES = 128 << 10
+_SLICE_BYTES = 64 << 10  # two of these stay in the processor's cache from the socket to the copy out
+_LARGE_SLICE_BYTES = 128 << 10
+_LARGE_SLICE_CHUNKS = 3  # of chunks that are so large that a slice would hold one
 _SLICES_OUTSTANDING = 2
 _SLICE_CHUNKS_MAX = 2048
 _UNLINK_CHUNKS = 4096
@@ -171,7 +173,9 @@ class _ReplyBuffer:
                 ("end", np.uint8, (2,)),
             ]
         )
-        self.capacity = max(1, min(_SLICE_CHUNKS_MAX, _SLICE_BYTES // self._dtype.itemsize))
+        size = self._dtype.itemsize
+        large = min(_LARGE_SLICE_CHUNKS, _LARGE_SLICE_BYTES // size)
+        self.capacity = max(1, large, min(_SLICE_CHUNKS_MAX, _SLICE_BYTES // size))
         self._memory = memoryview(bytearray(16 + self.capacity * self._dtype.itemsize))
 
     def receive(self, connection: RawConnection, out: NDArray[np.uint8]) -> bool:
