@@ -60,6 +60,8 @@ def supervise(request: UpRequest, *, interrupts: Interrupts, clock: Clock, tell_
             happening = session.inbox.next(timeout_s=3600.0)
             if happening is not None and happening.kind == "cell-failed":
                 raise CellError(happening.message)
+            if happening is not None and happening.kind == "note":
+                print(happening.message, flush=True)
 
 
 def reply_error(error: RollstreamError) -> dict[str, Any]:

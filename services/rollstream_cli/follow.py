@@ -22,7 +22,7 @@ from rollstream_cli.rest import Rest
 __all__ = ["Follower", "Happening", "Inbox"]
 
 AGAIN_AFTER_S = 0.3
-Kind: TypeAlias = Literal["event", "interrupt", "cell-failed", "follow-failed"]
+Kind: TypeAlias = Literal["event", "note", "interrupt", "cell-failed", "follow-failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

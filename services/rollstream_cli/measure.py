@@ -81,8 +81,8 @@ class _Watch:
         self._clock = clock
         self._after = "0"
         self._first_update_wall_s: float | None = None
-        path = f"/v1/experiments?id={new_run_id(spec.name)}"
-        self._experiment = str(session.rest.post(path, spec.model_dump(mode="json"))["id"])
+        view = session.rest.post("/v1/experiments", spec.model_dump(mode="json"), id=new_run_id(spec.name))
+        self._experiment = str(view["id"])
         self._follower = Follower(session.rest, self._experiment, inbox=session.inbox)
         self._follower.start()
 

@@ -61,10 +61,9 @@ class Rest:
         """GET as JSON."""
         return self._ask("GET", path, query=query)
 
-    def post(self, path: str, body: Any = None, *, idempotency_key: str = "") -> Any:
-        """POST JSON. Orders are safe to repeat, submissions are with an id or with a key."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return self._ask("POST", path, body=body, headers=headers)
+    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        """POST JSON. Orders are safe to repeat, and so are submissions with an `id`."""
+        return self._ask("POST", path, body=body, query=query)
 
     def put(self, path: str, body: Any) -> Any:
         """PUT JSON."""
@@ -98,13 +97,12 @@ class Rest:
         *,
         body: Any = None,
         query: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
     ) -> Any:
         deadline = Deadline(self._clock, after_s=self._deadline_s)
         wanted = {name: value for name, value in (query or {}).items() if value is not None}
         while True:
             try:
-                response = self._client.request(method, path, json=body, params=wanted, headers=headers)
+                response = self._client.request(method, path, json=body, params=wanted)
             except httpx.TransportError as error:
                 if deadline.passed():
                     raise RestError(

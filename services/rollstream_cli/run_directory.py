@@ -50,6 +50,11 @@ class Run:
     cell_dir: Path
     spec: Mapping[str, Any]
 
+    def newest_checkpoints(self) -> str | None:
+        """Where its checkpoints are; None when it has made none."""
+        folder = self.directory / "checkpoints"
+        return str(folder.absolute()) if any(path.name.isdigit() for path in folder.glob("*")) else None
+
     def check_that_it_can_go_on(self, spec: ExperimentSpec) -> None:
         """Refuse to continue a run that has reached its stop rule, when the rule is the same."""
         if self.phase == "succeeded" and spec.stop == ExperimentSpec.model_validate(dict(self.spec)).stop:

@@ -75,7 +75,7 @@ class CellSession:
         """
         self.plan = plan
         self.inbox = Inbox()
-        self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed)
+        self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed, on_death=self._member_died)
         self.meter = UsageMeter(self.cell.processes, clock=clock)
         self._clock = clock
         self._interrupts = interrupts
@@ -107,7 +107,8 @@ class CellSession:
             self._announce()
             self._interrupts.on_first = lambda: self.inbox.put(Happening(kind="interrupt", data={}))
             self._wait_until_ready(self._rest)
-            self.cell.started_well()
+            if self._kind == "up":
+                self.cell.never_give_up()
             self._resources = resources.pop_all()
         return self
 
@@ -146,6 +147,9 @@ class CellSession:
     def _cell_failed(self, message: str) -> None:
         self._failure = self._failure or message
         self.inbox.put(Happening(kind="cell-failed", data={}, message=message))
+
+    def _member_died(self, message: str) -> None:
+        self.inbox.put(Happening(kind="note", data={}, message=message))
 
     def _close(self) -> None:
         self.cell.stop(grace_s=GRACE_S, hurry=self._interrupts.hurry)

@@ -135,7 +135,7 @@ class Training:
                     return self._run_id
         spec = self._spec.model_dump(mode="json")
         wanted = new_run_id(self._spec.name) if self._resumed else self._run_id
-        view = rest.post(f"/v1/experiments?id={wanted}", spec)
+        view = rest.post("/v1/experiments", spec, id=wanted)
         return str(view["id"])
 
     def _note(self, directory: Path, experiment: str, *, phase: str) -> None:
@@ -173,10 +173,14 @@ class Training:
             raise CellError(happening.message)
         if happening.kind == "follow-failed":
             raise RestError(happening.message)
-        if happening.kind == "event":
-            if data.get("kind") == "first_update" and "wall_s" in data:
+        if happening.kind == "note":
+            progress.say(happening.message)
+        if (
+            happening.kind == "event" and float(data.get("wall_s", 0.0)) >= self._began_wall_s
+        ):  # not of an earlier life of the run
+            if data.get("kind") == "first_update":
                 self._first_update_wall_s = float(data["wall_s"])
-            elif data.get("message"):
+            elif data.get("message") and data.get("kind") != "order":
                 progress.say(str(data["message"]))
         return data.get("phase") in FINAL_PHASES
 

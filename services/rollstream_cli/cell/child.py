@@ -55,18 +55,21 @@ class Child:
         *,
         clock: Clock,
         on_hopeless: Callable[[str], None],
-        deaths_at_start: int | None = 5,
+        on_death: Callable[[str], None] = lambda _: None,
+        deaths_allowed: int | None = 5,
     ) -> None:
         """
         Args:
             on_hopeless: called once, with one message for a person, when the process cannot ever work.
-            deaths_at_start: so many deaths in a row before `started_well` count as hopeless too; None: never.
+            on_death: called with a sentence each time the process died and is going to be started again.
+            deaths_allowed: so many deaths in a row, none of them by a signal, are hopeless too; None: never.
         """
         self.spec = spec
         self.restarts = 0
         self._clock = clock
         self._on_hopeless = on_hopeless
-        self._deaths_at_start = deaths_at_start
+        self._on_death = on_death
+        self._deaths_allowed = deaths_allowed
         self._backoff = Backoff()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -77,9 +80,9 @@ class Child:
         """Start the process, in the background."""
         self._thread.start()
 
-    def started_well(self) -> None:
-        """The process has done its job once: from now on a death is an accident, and is always followed by a restart."""
-        self._deaths_at_start = None
+    def never_give_up(self) -> None:
+        """From now on every death is an accident, and is followed by a restart."""
+        self._deaths_allowed = None
 
     @property
     def pid(self) -> int | None:
@@ -138,6 +141,7 @@ class Child:
                 self._on_hopeless(self._why(code, log_start))
                 return
             self.restarts += 1
+            self._on_death(f"{self.spec.member} ended with {_how(code)}: starting it again")
             if self._stopping.wait(wait_s):
                 return
 
@@ -159,13 +163,17 @@ class Child:
         return start
 
     def _is_hopeless(self, code: int) -> bool:
-        limit = self._deaths_at_start
-        return code in HOPELESS_EXIT_CODES or (limit is not None and self._backoff.deaths_in_a_row >= limit)
+        limit = self._deaths_allowed
+        failed_again = code > 0 and limit is not None and self._backoff.deaths_in_a_row >= limit
+        return code in HOPELESS_EXIT_CODES or failed_again
 
     def _why(self, code: int, log_start: int) -> str:
-        how = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         words = last_words(self.spec.log, start=log_start)
-        return f"{self.spec.member} cannot start ({how}): {words or 'it wrote nothing'}; see {self.spec.log}"
+        return f"{self.spec.member} cannot work ({_how(code)}): {words or 'it wrote nothing'}; see {self.spec.log}"
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
 def last_words(log: Path, *, start: int = 0) -> str:

@@ -36,6 +36,7 @@ class LocalCell:
         *,
         clock: Clock,
         on_failure: Callable[[str], None],
+        on_death: Callable[[str], None] = lambda _: None,
         command: Callable[[Role], tuple[str, ...]] = command_of,
         redis_deadline_s: float = 5.0,
     ) -> None:
@@ -43,6 +44,7 @@ class LocalCell:
         Args:
             on_failure: called, from a thread of the cell, when it cannot work; the message is for a person. The cell does not
                 stop itself then: its owner does.
+            on_death: called with a sentence when a process died and is going to be started again.
             command: what runs a role; tests pass stand-ins.
             redis_deadline_s: how long an external Redis may take to answer before the start is given up.
         """
@@ -52,6 +54,8 @@ class LocalCell:
         self.port = 0
         self._clock = clock
         self._on_failure = on_failure
+        self._on_death = on_death
+        self._gives_up = True
         self._command = command
         self._redis_deadline_s = redis_deadline_s
         self._lock = threading.Lock()
@@ -95,7 +99,7 @@ class LocalCell:
             ) as store:
                 store.check()
             return address
-        self._server = KeptServer(self.plan.server_dir, clock=self._clock, on_hopeless=self._fail)
+        self._server = KeptServer(self.plan.server_dir, clock=self._clock, on_hopeless=self._fail, on_death=self._on_death)
         address = self._server.start()
         self.redis_url = str(address)
         return address
@@ -134,10 +138,11 @@ class LocalCell:
             leaving, self._leaving = self._leaving, []
             self._leaving = [child for child in leaving if not child.ended]
 
-    def started_well(self) -> None:
-        """The cell has been ready once: deaths from now on are accidents, however many."""
+    def never_give_up(self) -> None:
+        """The cell has been ready once, and shall go on whatever its processes do: they are started again, for ever."""
+        self._gives_up = False
         for child in self._all():
-            child.started_well()
+            child.never_give_up()
 
     def processes(self) -> dict[str, int]:
         """Member name -> process id of what runs now, the server included."""
@@ -202,7 +207,10 @@ class LocalCell:
             ),
             clock=self._clock,
             on_hopeless=self._fail,
+            on_death=self._on_death,
         )
+        if not self._gives_up:
+            child.never_give_up()
         self._children[role].append(child)
         child.start()
 

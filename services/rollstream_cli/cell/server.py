@@ -22,11 +22,14 @@ LOOK_EVERY_S = 0.2
 class KeptServer:
     """An embedded server with a thread that starts it again when it dies."""
 
-    def __init__(self, directory: Path, *, clock: Clock, on_hopeless: Callable[[str], None]) -> None:
+    def __init__(
+        self, directory: Path, *, clock: Clock, on_hopeless: Callable[[str], None], on_death: Callable[[str], None]
+    ) -> None:
         self.restarts = 0
         self._directory = directory
         self._clock = clock
         self._on_hopeless = on_hopeless
+        self._on_death = on_death
         self._server = EmbeddedServer(directory, clock=clock, launcher=leashed())
         self._stopping = threading.Event()
         self._started = threading.Event()
@@ -71,6 +74,9 @@ class KeptServer:
         while True:
             started_s = self._clock.monotonic_s()
             wait_for_exit(self._server.pid, stopping=self._stopping)
+            if self._stopping.is_set():
+                return
+            self._on_death("the embedded Redis ended: starting it again on its data")
             if self._stopping.wait(backoff.next_s(lived_s=self._clock.monotonic_s() - started_s)):
                 return
             try:

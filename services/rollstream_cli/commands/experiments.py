@@ -60,7 +60,7 @@ def submit(
         )
     )
     rest = connect(url=url, token=token, directory=directory, runs_dir=runs_dir)
-    view = rest.post(f"/v1/experiments?id={new_run_id(spec.name)}", spec.model_dump(mode="json"))
+    view = rest.post("/v1/experiments", spec.model_dump(mode="json"), id=new_run_id(spec.name))
     if json:
         write_json(view, "-")
         return

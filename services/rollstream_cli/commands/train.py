@@ -80,7 +80,7 @@ def resume(
         stop_return=stop_return,
         stop_steps=stop_steps,
         overrides=settings or (),
-        from_checkpoint=str(found.directory.absolute()),
+        from_checkpoint=found.newest_checkpoints(),
     )
     spec = build_spec(changes, base=found.spec)
     found.check_that_it_can_go_on(spec)

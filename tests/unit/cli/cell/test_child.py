@@ -99,19 +99,19 @@ def test_exit_codes_that_mean_never_are_reported_with_the_last_line(
 ) -> None:
     child = make_child(f"print('first'); print('ROLLSTREAM_PORT: must be a number'); raise SystemExit({code})")
     message = complaints.get(timeout=20)
-    assert f"actor-0 cannot start (exit code {code}): ROLLSTREAM_PORT: must be a number" in message
+    assert f"actor-0 cannot work (exit code {code}): ROLLSTREAM_PORT: must be a number" in message
     until(lambda: child.ended)
     assert child.restarts == 0
 
 
 def test_a_process_that_never_starts_well_is_given_up(make_child: MakeChild, complaints: Queue[str]) -> None:
-    make_child("raise RuntimeError('no torch here')", deaths_at_start=2)
+    make_child("raise RuntimeError('no torch here')", deaths_allowed=2)
     assert "RuntimeError: no torch here" in complaints.get(timeout=20)
 
 
 def test_after_a_good_start_a_process_is_never_given_up(make_child: MakeChild, complaints: Queue[str]) -> None:
-    child = make_child("import time; time.sleep(0.2); raise SystemExit(1)", deaths_at_start=2)
-    child.started_well()
+    child = make_child("import time; time.sleep(0.2); raise SystemExit(1)", deaths_allowed=2)
+    child.never_give_up()
     until(lambda: child.restarts >= 3)
     with pytest.raises(Empty):
         complaints.get_nowait()

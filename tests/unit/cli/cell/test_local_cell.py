@@ -143,7 +143,7 @@ def test_a_member_that_can_never_work_fails_the_cell(tmp_path: Path, failures: Q
 
     cell = LocalCell(plan_in(tmp_path), clock=SystemClock(), on_failure=failures.put, command=command)
     cell.start()
-    assert "learner-0 cannot start (exit code 2): no such setting" in failures.get(timeout=20)
+    assert "learner-0 cannot work (exit code 2): no such setting" in failures.get(timeout=20)
     cell.stop(grace_s=0.0)
 
 
