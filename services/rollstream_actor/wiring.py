@@ -73,7 +73,7 @@ class Actor:
             self._store.close()
 
     def _record(self, url: str) -> MemberRecord:
-        detail = {"env_steps": float(self._counters.get("env_steps_sampled"))}
+        detail = {"env_steps": float(self._counters.value("env_steps_sampled"))}
         return member_record(self._life, role="actor", url=url, doing=self._doing, detail=detail)
 
     def _serve(self, assignment: Assignment, watch: Watch) -> None:

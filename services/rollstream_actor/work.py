@@ -7,7 +7,7 @@ environment ─▶ collector ─▶ fragment (the flow's steps before its gather
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollstream.acting import ActorProcess, Policy
 from rollstream.algorithms import make_agent, make_flow
@@ -15,22 +15,23 @@ from rollstream.algorithms.agent import Agent
 from rollstream.config import ExperimentSpec
 from rollstream.edges import EdgeWriter
 from rollstream.envs import Collector, VectorEnvironment, make_environment
-from rollstream.errors import DeadlineExceeded, EnvironmentFault, FlowError
+from rollstream.errors import EnvironmentFault, FlowError
 from rollstream.flow import ActorFragment, Description
 from rollstream.graph import build_acting
 from rollstream.metrics import Counters, Waits
-from rollstream.replay import TableWriter
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import RowSpec, row_spec
 from rollstream.store import Address, Store
 from rollstream.store.assignments import Assignment
 from rollstream.weights import WeightStore
 from rollstream_actor.settings import ActorSettings
-from rollstream_actor.sink import PatientSink
 from rollstream_actor.watch import Watch
 from rollstream_service.lifecycle import Life
 
-__all__ = ["Work"]
+if TYPE_CHECKING:
+    from rollstream_actor.sink import PatientSink
+
+__all__ = ["Work", "is_environment_fault"]
 
 LOOK_S = 0.5
 """How often a wait looks whether the assignment has changed."""
@@ -106,6 +107,9 @@ class Work:
                 sink.close()
 
     def _sink(self, agent: Agent, rows: RowSpec, table: str, rule: Any, environments: int) -> PatientSink:
+        from rollstream.replay import TableWriter
+        from rollstream_actor.sink import PatientSink
+
         writer = TableWriter(
             self._store,
             self._address,
@@ -129,6 +133,8 @@ class Work:
                 in_flight=edge.in_flight,
                 actor=self._life.member,
                 spec_hash=rows.hash,
+                counters=self._counters,
+                waits=self._waits,
             )
             for edge in fragment.edges
         }
@@ -141,22 +147,16 @@ class Work:
                     break
                 batch = fragment.run_once(name)
                 if batch is not None:
-                    edge.send(batch)
+                    edge.send(batch, deadline_s=self._settings.redis_deadline_s)
                     self._counters.add("env_steps_sampled", batch.env_steps)
                 self.rollouts += 1
                 self._life.health.beat("work")
 
     def _credit(self, edge: EdgeWriter) -> bool:
         """Wait until the edge takes one more message; False when the actor is wanted elsewhere."""
-        if edge.has_credit():
-            return True
-        with self._waits.waiting(who=self._life.member, for_whom="the learner (its acknowledgement)"):
-            while self._wanted():
-                self._life.health.beat("work")
-                try:
-                    edge.wait_for_credit(deadline_s=LOOK_S)
-                except DeadlineExceeded:
-                    continue
+        while self._wanted():
+            self._life.health.beat("work")
+            if edge.wait_for_room(timeout_s=LOOK_S):
                 return True
         return False
 

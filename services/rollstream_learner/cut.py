@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollstream import __version__
 from rollstream.checkpoint import (
@@ -21,7 +21,9 @@ from rollstream.config import ExperimentSpec
 from rollstream.flow import Runner
 from rollstream.learning import LearnerProcess, LearningAgent
 from rollstream.metrics import Counters
-from rollstream.replay import TableClient
+
+if TYPE_CHECKING:
+    from rollstream.replay import TableClient
 
 __all__ = ["Cuts", "find_cut"]
 

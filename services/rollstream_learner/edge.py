@@ -37,7 +37,7 @@ class LearnerEdge:
         self._looked_s = -LOOK_S
 
     def next(self, timeout_s: float) -> Batch | None:
-        message = self._reader.next(timeout_s)
+        message = self._reader.next(timeout_s=timeout_s)
         if message is None:
             return None
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rollstream import __version__
 from rollstream.algorithms import make_agent, make_flow
@@ -20,8 +20,7 @@ from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError, FlowError, LeaseLost, RollstreamError, StoreError
 from rollstream.flow import Description, Runner, describe_error
 from rollstream.learning import LearnerProcess, reason_to_stop
-from rollstream.metrics import Counters, JsonLinesSink, Report, TensorBoardSink, Waits, read_json_lines
-from rollstream.replay import TableClient
+from rollstream.metrics import Counters, JsonLines, Report, TensorBoard, Waits, read_json_lines
 from rollstream.seeding import child_seed
 from rollstream.spaces import RowSpec, row_spec
 from rollstream.store import Address, Lease, Store
@@ -35,6 +34,9 @@ from rollstream_learner.guard import Guard, Verdict
 from rollstream_learner.results import draw_curve, greedy_episodes, weights_hash
 from rollstream_learner.settings import LearnerSettings
 from rollstream_service.lifecycle import Life
+
+if TYPE_CHECKING:
+    from rollstream.replay import TableClient
 
 __all__ = ["ExperimentRun"]
 
@@ -148,8 +150,10 @@ class ExperimentRun:
     # -- what the flow needs
 
     def _tables(self, agent: Agent, rows: RowSpec) -> dict[str, TableClient]:
-        clients = {}
+        clients: dict[str, TableClient] = {}
         for name, table in agent.tables(rows).items():
+            from rollstream.replay import TableClient  # PPO needs none of it
+
             client = TableClient(self._store, self._address, table_id=f"{self._experiment}.{name}", clock=self._life.clock)
             with self._waits.waiting(who=self._life.member, for_whom="a replay shard"):
                 client.create(table, deadline_s=60.0)
@@ -180,8 +184,8 @@ class ExperimentRun:
     def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, agent: Agent) -> None:
         clock, spec = self._life.clock, self._spec
         self._phase("running")
-        reports = JsonLinesSink(self._directory / "reports.jsonl")
-        board = TensorBoardSink(self._directory / "tensorboard", clock=clock)
+        reports = JsonLines(self._directory / "reports.jsonl")
+        board = TensorBoard(self._directory / "tensorboard", clock=clock)
         began_s = looked_s = clock.monotonic_s()
         earlier_s = self._ran_s
         checkpoints_made = guard.checkpoints_ordered
@@ -229,7 +233,7 @@ class ExperimentRun:
             self._event("first_update", "first update made", wall_s=side.first_update_wall_s)
         self._experiments.save_counters(self._experiment, self._counters.snapshot(), lease=self._lease)
         self._experiments.add_report(self._experiment, report.to_json(), lease=self._lease)
-        self._experiments.set_flow(self._experiment, runner.describe(), lease=self._lease)
+        self._experiments.set_flow(self._experiment, runner.describe().to_json(), lease=self._lease)
 
     def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | None:
         """Make a checkpoint; a full disk is told, and does not end the run."""

@@ -79,7 +79,7 @@ class CommonSettings(BaseSettings):
 def read_settings(settings_type: type[Settings]) -> Settings:
     """Read the environment, or raise one `ConfigError` that lists every bad variable by its full name."""
     try:
-        settings = settings_type()
+        settings = settings_type()  # type: ignore[call-arg]  # the environment gives the fields
     except ValidationError as error:
         problems = []
         for entry in error.errors(include_url=False, include_input=False):
