@@ -43,16 +43,11 @@ class Rest:
         self.url = url.rstrip("/")
         self._clock = clock
         self._deadline_s = deadline_s
+        if not self.url.startswith(("http://", "https://")):
+            raise ConfigError(f"the URL of a cell starts with http:// or https://, got {url!r}")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            self._client = httpx.Client(
-                base_url=self.url,
-                headers=headers,
-                timeout=httpx.Timeout(30.0, connect=5.0),
-                trust_env=False,
-            )
-        except httpx.InvalidURL as error:
-            raise ConfigError(f"{url!r} is not the URL of a cell: {error}") from error
+        timeout = httpx.Timeout(30.0, connect=5.0)
+        self._client = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
 
     def close(self) -> None:
         self._client.close()

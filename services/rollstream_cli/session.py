@@ -82,6 +82,8 @@ class CellSession:
         self._kind = kind
         self._experiment = experiment
         self._failure = ""
+        self.idle = False
+        """Set it once no experiment is running: the cell stops faster then."""
         self._rest: Rest | None = None
         self._resources = ExitStack()
 
@@ -152,5 +154,5 @@ class CellSession:
         self.inbox.put(Happening(kind="note", data={}, message=message))
 
     def _close(self) -> None:
-        self.cell.stop(grace_s=GRACE_S, hurry=self._interrupts.hurry)
+        self.cell.stop(grace_s=GRACE_S, hurry=self._interrupts.hurry, idle=self.idle)
         (self.plan.directory / CELL_FILE).unlink(missing_ok=True)

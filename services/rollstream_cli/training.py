@@ -113,6 +113,7 @@ class Training:
                 view = self._follow(session, experiment, progress, interrupts)
             finally:
                 follower.stop()
+            session.idle = view["phase"] in FINAL_PHASES
             outcome = self._finish(session, view, directory, first=first, interrupted=interrupts.asked.is_set())
             faults = self._faults(session.rest, view)
         follower.join(timeout_s=2.0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import ConfigError
@@ -158,37 +158,46 @@ class LocalCell:
             found["redis"] = self._server.restarts
         return found
 
-    def stop(self, *, grace_s: float = 20.0, hurry: threading.Event | None = None) -> list[str]:
+    def stop(self, *, grace_s: float = 20.0, hurry: threading.Event | None = None, idle: bool = False) -> list[str]:
         """Stop everything, in order; safe to repeat.
 
         Args:
             grace_s: seconds for all services together; what is left then is killed.
             hurry: once set, nothing gets time any more.
+            idle: no experiment is running, so nothing is in flight and the services may stop all at once.
 
         Returns:
             Members that had to be killed.
         """
         with self._lock:
             self._stopping = True
-        if self._wanted is not None:
-            self._wanted.stop()
-            self._wanted = None
         killed: list[str] = []
         deadline = Deadline(self._clock, after_s=grace_s)
+        if idle:
+            self._ask(STOP_ORDER)
         for role in STOP_ORDER:
+            self._ask([role])
             children = self._children[role] + (self._leaving if role == "actor" else [])
-            for child in children:
-                child.ask_to_stop()
             for child in children:
                 if not child.end(remaining_s=deadline.remaining_s, hurry=hurry):
                     killed.append(child.spec.member)
-            children.clear()
             self._children[role] = []
         self._leaving = []
+        if self._wanted is not None:
+            self._wanted.stop()
+            self._wanted = None
         if self._server is not None:
             self._server.stop()
             self._server = None
         return killed
+
+    def _ask(self, roles: Sequence[Role]) -> None:
+        """SIGTERM to all processes of `roles`, and a wake-up for those that wait for something to do."""
+        for role in roles:
+            for child in self._children[role] + (self._leaving if role == "actor" else []):
+                child.ask_to_stop()
+        if self._wanted is not None:
+            self._wanted.wake_everybody()
 
     def _add(self, role: Role, number: int) -> None:
         with self._lock:

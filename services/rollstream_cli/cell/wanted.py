@@ -15,6 +15,7 @@ __all__ = ["WantedActors"]
 WAIT_S = 5.0
 """How long one wait for a change lasts; a missed wake-up costs at most this."""
 AGAIN_AFTER_S = 1.0
+WAKE_WITHIN_S = 0.5
 
 
 class WantedActors:
@@ -23,6 +24,7 @@ class WantedActors:
     def __init__(self, address: Address, *, clock: Clock, on_change: Callable[[int], None]) -> None:
         self._store = Store(address, clock=clock, deadline_s=10.0, name="rollstream-cli")
         self._changes = Changes(self._store)
+        self._waker = Store(address, clock=clock, deadline_s=WAKE_WITHIN_S, name="rollstream-cli-waker")
         self._on_change = on_change
         self._seen = "0-0"
         self._stopping = threading.Event()
@@ -34,16 +36,21 @@ class WantedActors:
         self._store.run("set the number of actors", lambda redis: redis.set(keys.wanted_actors(), actors))
         self._thread.start()
 
+    def wake_everybody(self) -> None:
+        """Let all members of the cell look around now: one that was asked to stop need not wait for its next look."""
+        try:
+            Changes(self._waker).announce("cell", "stopping")
+        except StoreError:
+            pass  # Redis is gone or busy: they look around by themselves
+
     def stop(self) -> None:
         """End the thread: at once when Redis answers, after one wait otherwise."""
         self._stopping.set()
         if self._thread.ident is not None:
-            try:
-                self._changes.announce("cell", "stopping")
-            except StoreError:
-                pass  # Redis is gone: the wait ends by its own deadline
+            self.wake_everybody()
             self._thread.join(timeout=2 * WAIT_S)
         self._store.close()
+        self._waker.close()
 
     def _run(self) -> None:
         last = self._seen

@@ -1,0 +1,179 @@
+"""The wiring of inline mode: the same agents, flows and steps as in a cell, with edges, weights and tables in memory.
+
+actors (round robin) ─▶ InlineEdges ─▶ flow ─▶ learner ─▶ WeightBoard ─▶ actors
+          └────────────▶ MemoryTable ◀──────────┘
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rollstream import __version__
+from rollstream.acting import ActorProcess, Policy
+from rollstream.algorithms import make_agent, make_flow
+from rollstream.algorithms.agent import Agent
+from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
+from rollstream.clock import Clock, SystemClock
+from rollstream.config import ExperimentSpec
+from rollstream.envs import Collector, VectorEnvironment, make_environment
+from rollstream.flow import ActorFragment, Description, InlineEdges, Runner
+from rollstream.graph import build_acting
+from rollstream.learning import LearnerProcess, Results, reason_to_stop
+from rollstream.metrics import Counters, JsonLines, Report, Waits, draw_learning_curve, read_json_lines
+from rollstream.seeding import child_generator, child_seed
+from rollstream.spaces import row_spec
+from rollstream_cli.inline.weights import WeightBoard
+
+if TYPE_CHECKING:
+    from rollstream_cli.inline.tables import MemoryTable
+
+__all__ = ["run"]
+
+
+def run(
+    spec: ExperimentSpec, *, runs_dir: Path, report: Callable[[Mapping[str, Any]], None], allow: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Run `spec` to its stop rule in this process and return its summary.
+
+    Every random number comes from `spec.seed`, and nothing depends on time but the moments of reports: two runs with a stop rule
+    in steps or updates end with equal weights. A breakpoint in a step, a loss or an environment just works.
+
+    Args:
+        report: called with each report, as JSON-able data.
+        allow: modules from which an environment's entry point may come.
+    """
+    from rollstream.graph.backends.torch import set_threads
+
+    set_threads(1)
+    experiment = f"{spec.name}-{secrets.token_hex(3)}"
+    directory = runs_dir / experiment
+    directory.mkdir(parents=True)
+    environments = [
+        make_environment(
+            spec.environment, envs=spec.envs_per_actor, seed=child_seed(spec.seed, "actor", ordinal, "restart", 0), allow=allow
+        )
+        for ordinal in range(spec.actors)
+    ]
+    try:
+        return _run(spec, experiment, directory, environments, report=report, allow=allow)
+    finally:
+        for environment in environments:
+            environment.close()
+
+
+def _run(
+    spec: ExperimentSpec,
+    experiment: str,
+    directory: Path,
+    environments: list[VectorEnvironment],
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    allow: tuple[str, ...],
+) -> dict[str, Any]:
+    clock: Clock = SystemClock()
+    first = environments[0]
+    agent = make_agent(spec.algorithm, spec.settings, observation=first.observation_leaves, actions=first.action_leaves)
+    rows = row_spec(first.observation_leaves, first.action_leaves, extra=agent.extra_columns)
+    flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
+    board, counters, waits = WeightBoard(), Counters(), Waits(clock)
+    tables: dict[str, MemoryTable] = {}
+    for name, table in agent.tables(rows).items():
+        from rollstream_cli.inline.tables import MemoryTable
+
+        tables[name] = MemoryTable(table, experiment=experiment, seed=child_seed(spec.seed, "table", name), clock=clock)
+    fragments = [
+        _actor(spec, agent, environment, ordinal, flow=flow, board=board, tables=tables, clock=clock)
+        for ordinal, environment in enumerate(environments)
+    ]
+    edges = InlineEdges(fragments)
+    side = LearnerProcess(
+        agent=agent.learning(seed=child_seed(spec.seed, "learner")),
+        weights=board,
+        counters=counters,
+        waits=waits,
+        clock=clock,
+        edge=lambda name, in_flight: edges.source(name, in_flight=in_flight),
+        tables=tables,
+        version=0,
+    )
+    side.publish()
+    began_s = clock.monotonic_s()
+    last: Report | None = None
+    with Runner(flow, side, inline=True) as runner:
+        lines = JsonLines(directory / "reports.jsonl")
+        for told in runner:
+            ran_s = clock.monotonic_s() - began_s
+            last = replace(
+                told,
+                experiment=experiment,
+                spec_hash=spec.hash,
+                release=__version__,
+                wall_s=round(ran_s, 3),
+                tables={name: table.info() for name, table in tables.items()},
+            )
+            lines.write(last)
+            report(last.to_json())
+            if reason_to_stop(spec.stop, last, running_s=ran_s) is not None:
+                break
+        lines.close()
+    for fragment in fragments:
+        fragment.close()
+    weights = LocalWeights(version=side.version(), tensors=side.tensors())
+    return Results(
+        experiment=experiment,
+        spec=spec,
+        counters=counters,
+        report=last,
+        ran_s=clock.monotonic_s() - began_s,
+        version=side.version(),
+        tensors=weights.tensors,
+        evaluation=greedy_episodes(spec, agent, weights, allow=allow),
+        actors=frozenset(fragment.actor for fragment in fragments),
+        checkpoint=None,
+        learning_curve=_curve(directory, spec),
+    ).to_json()
+
+
+def _actor(
+    spec: ExperimentSpec,
+    agent: Agent,
+    environment: VectorEnvironment,
+    ordinal: int,
+    *,
+    flow: Description,
+    board: WeightBoard,
+    tables: Mapping[str, MemoryTable],
+    clock: Clock,
+) -> ActorFragment:
+    seed = child_seed(spec.seed, "actor", ordinal, "restart", 0)
+    policy = Policy(
+        acting=build_acting(agent.policy, batch=environment.envs),
+        action=agent.action,
+        extra=agent.extra_columns,
+        generator=child_generator(seed, "exploration"),
+    )
+    rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
+    side = ActorProcess(
+        actor=f"actor-{ordinal}",
+        clock=clock,
+        source=Collector(environment, row_spec=rows, policy=policy, clock=clock),
+        policy=policy,
+        weights=board,
+        sink=lambda table, rule: tables[table].writer(rule, environments=environment.envs, writer=ordinal + 1),
+    )
+    return ActorFragment(flow, side)
+
+
+def _curve(directory: Path, spec: ExperimentSpec) -> str | None:
+    reports = read_json_lines(directory / "reports.jsonl")
+    if not any(told.mean_return is not None for told in reports):
+        return None
+    path = directory / "learning_curve.png"
+    draw_learning_curve(
+        reports, path, title=f"{spec.algorithm} on {spec.environment.id}, seed {spec.seed}", goal=spec.stop.mean_return
+    )
+    return str(path)

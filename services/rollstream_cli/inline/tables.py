@@ -1,0 +1,133 @@
+"""A replay table in the memory of one process: the same index, limiter and item rules as a shard, with rows in a dictionary.
+
+Made for debugging and determinism, not for speed: rows are stored and fetched one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.clock import Clock
+from rollstream.errors import DeadlineExceeded
+from rollstream.replay import InsertEntry, ItemRule, OpenRows, Sample, Table, TableSpec, UpdateEntry, WriteResult
+from rollstream.spaces import Flag, Rollout
+
+__all__ = ["MemoryTable", "MemoryWriter"]
+
+
+class MemoryTable:
+    """Implements `rollstream.learning.TableSource`; `writer` gives the actors' ends."""
+
+    def __init__(self, spec: TableSpec, *, experiment: str, seed: int, clock: Clock) -> None:
+        self.table_id = f"{experiment}.{spec.name}"
+        self.spec = spec
+        self._clock = clock
+        self._table = Table(spec, seed=seed)
+        self._rows: dict[tuple[int, int, int], npt.NDArray[np.void]] = {}
+
+    def writer(self, rule: ItemRule, *, environments: int, writer: int) -> MemoryWriter:
+        """The end of one actor."""
+        return MemoryWriter(self, rule, environments=environments, writer=writer)
+
+    def sample(self, *, batch_items: int, deadline_s: float) -> Sample:
+        """Items with their rows. In one thread nobody could make room meanwhile, so it never waits."""
+        if not self._table.can_sample(batch_items):
+            reason = self._table.sample_waits_for(batch_items)
+            raise DeadlineExceeded(f"table {self.table_id}: the learner cannot sample {batch_items} items: {reason}")
+        chosen = self._table.sample(batch_items)
+        rows = np.zeros((len(chosen), int(chosen.length.max())), self.spec.row_spec.dtype)
+        rows["flags"] = Flag.PAD
+        for index in range(len(chosen)):
+            for step in range(int(chosen.length[index])):
+                key = (int(chosen.writer[index]), int(chosen.env[index]), int(chosen.start[index]) + step)
+                rows[index, step] = self._rows[key]
+        self._forget_garbage()
+        return Sample(
+            keys=chosen.keys,
+            probability=chosen.probability,
+            priority=chosen.priority,
+            times_sampled=chosen.times_sampled,
+            table_items=chosen.table_items,
+            rows=rows,
+            lengths=chosen.length.astype(np.int32),
+        )
+
+    def can_sample(self, *, batch_items: int) -> bool:
+        return self._table.can_sample(batch_items)
+
+    def update_priorities(self, keys: npt.NDArray[Any], priorities: npt.NDArray[Any]) -> None:
+        self._table.update(UpdateEntry(keys=keys, priority=np.asarray(priorities, np.float32)))
+
+    def info(self) -> dict[str, float]:
+        """Sizes and limiter counters, named as a shard names them."""
+        limiter = self._table.limiter
+        return {
+            "items": float(self._table.size),
+            "inserted": float(limiter.inserted),
+            "sampled": float(limiter.sampled),
+            "rows": float(len(self._rows)),
+        }
+
+    # -- for writers
+
+    def can_admit(self) -> bool:
+        """Whether everything that was written is in."""
+        if self._table.admitting is not None:
+            self._table.admit()
+            self._forget_garbage()
+        return self._table.admitting is None
+
+    def insert(self, entry: InsertEntry, rows: dict[tuple[int, int, int], npt.NDArray[np.void]]) -> None:
+        """Take a flush; what the limiter does not admit yet stays, and the table has no room until it is."""
+        self._rows |= rows
+        if self._table.begin(entry):
+            self.can_admit()
+
+    def _forget_garbage(self) -> None:
+        garbage = self._table.take_garbage()
+        for writer, env, number in zip(garbage.writer, garbage.env, garbage.chunk_no, strict=True):
+            self._rows.pop((int(writer), int(env), int(number)), None)
+
+
+class MemoryWriter:
+    """Implements `rollstream.acting.TableSink`."""
+
+    def __init__(self, table: MemoryTable, rule: ItemRule, *, environments: int, writer: int) -> None:
+        self._table = table
+        self._writer = writer
+        self._dtype = table.spec.row_spec.dtype
+        self._open = OpenRows(self._dtype, environments=environments, rule=rule, chunk_rows=1)
+        self._sequence = 0
+
+    def append(self, rollout: Rollout) -> WriteResult:
+        """Write the rows and the items that became complete."""
+        if not self.has_room():
+            raise DeadlineExceeded(
+                f"table {self._table.table_id} is full for its limiter, and in one thread nobody else could sample from it"
+            )
+        cut = self._open.cut(rollout.rows, rollout.offsets, closing=False)
+        self._sequence += 1
+        entry = InsertEntry(
+            writer=self._writer,
+            sequence=self._sequence,
+            default_priority=True,
+            keep=cut.keep,
+            end=cut.end,
+            start=cut.start,
+            env=cut.item_env,
+            length=cut.length,
+            priority=np.zeros(len(cut.start), np.float32),
+        )
+        rows = cut.payload.reshape(-1).view(self._dtype)
+        stored = {
+            (self._writer, int(env), int(number)): row for env, number, row in zip(cut.chunk_env, cut.chunk_no, rows, strict=True)
+        }
+        self._table.insert(entry, stored)
+        self._open.advance(cut)
+        return WriteResult(items=len(cut.start), rows=len(rollout.rows), waited_s=0.0)
+
+    def has_room(self) -> bool:
+        return self._table.can_admit()
