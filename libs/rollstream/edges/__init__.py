@@ -9,11 +9,15 @@ from rollstream.edges.message import (
     encode_batch,
     read_prologue,
 )
+from rollstream.edges.reader import EdgeReader
+from rollstream.edges.writer import EdgeWriter
 
 __all__ = [
     "OLDEST_READABLE_SCHEMA",
     "SCHEMA",
     "EdgeMessage",
+    "EdgeReader",
+    "EdgeWriter",
     "Prologue",
     "decode_batch",
     "encode_batch",

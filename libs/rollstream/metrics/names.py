@@ -61,6 +61,7 @@ EDGE_MESSAGES_REFUSED = _counter(
     "edge_messages_refused", "messages", "Messages that could not be decoded and went to the dead letters, by reason.", "reason"
 )
 EDGE_MESSAGES_LOST = _counter("edge_messages_lost", "messages", "Messages that vanished from Redis before they were used.")
+EDGE_GROUPS_MADE_AGAIN = _counter("edge_groups_made_again", "times", "Times that an edge vanished from Redis and was made again.")
 ENVIRONMENT_RESTARTS = _counter("environment_restarts", "restarts", "Times that an environment was made anew after a fault.")
 HTTP_REQUESTS = _counter("http_requests", "requests", "Requests answered, by route and status.", "route", "status")
 OTHER = _counter("other", "1", "Counters of a flow's own steps, by name.", "name", "reason")
