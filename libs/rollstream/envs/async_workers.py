@@ -16,7 +16,7 @@ import importlib
 import multiprocessing
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from rollstream.errors import EnvironmentFault
 __all__ = ["AsyncWorkers", "WorkerFailure", "WorkerTraceback", "vector_options"]
 
 KILL_WAIT_S = 1.0
+REPORT_WAIT_S = 10.0
 
 
 class WorkerTraceback(Exception):
@@ -40,20 +41,23 @@ class WorkerTraceback(Exception):
 
 
 class WorkerFailure(Exception):
-    """What `AsyncVectorEnv` raises here for an exception in a worker. `args[0]` is (index, module, type, message, traceback)."""
+    """An exception in a worker: which copy, its module and type, its message, its traceback."""
+
+    def __init__(self, index: int, module: str, kind: str, message: str, trace: str) -> None:
+        super().__init__(message)
+        self.index, self.module, self.kind, self.message, self.trace = index, module, kind, message, trace
 
     def original(self) -> Exception:
         """An exception of the type that the user's code raised, if that type can be imported and takes a message."""
-        _, module, name, message, trace = self.args[0]
-        error: Exception = RuntimeError(f"{name}: {message}")
+        error: Exception = RuntimeError(f"{self.kind}: {self.message}")
         with suppress(ImportError, AttributeError, TypeError):
-            kind: Any = importlib.import_module(module)
-            for part in name.split("."):
+            kind: Any = importlib.import_module(self.module)
+            for part in self.kind.split("."):
                 kind = getattr(kind, part)
-            candidate = kind(message)
+            candidate = kind(self.message)
             if isinstance(candidate, Exception):
                 error = candidate
-        error.__cause__ = WorkerTraceback(trace)
+        error.__cause__ = WorkerTraceback(self.trace)
         return error
 
 
@@ -69,8 +73,7 @@ class _TextQueue:
 
     def put(self, item: tuple[Any, ...]) -> None:
         index, kind, message, trace = item
-        text = (index, kind.__module__, kind.__qualname__, str(message), trace)
-        self._queue.put((index, WorkerFailure, text, trace))
+        self._queue.put((index, kind.__module__, kind.__qualname__, str(message), trace))
 
 
 def run_worker(directory: str, index: int, *arguments: Any) -> None:
@@ -79,7 +82,7 @@ def run_worker(directory: str, index: int, *arguments: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides when workers end
     with _crash_file(directory, index).open("w") as file:
         faulthandler.enable(file)
-        _async_worker(index, build, pipe, parent, memory, _TextQueue(queue), *rest)
+        _async_worker(index, build, pipe, parent, memory, _TextQueue(queue), *rest)  # type: ignore[arg-type]
         faulthandler.disable()
 
 
@@ -105,6 +108,8 @@ class AsyncWorkers:
         except BaseException:
             self._directory.cleanup()
             raise
+        # Gymnasium's own logs each traceback on the terminal, keeps only the type, and can wait for ever
+        self.vector._raise_if_errors = self._raise_first  # type: ignore[method-assign]
 
     def reset(self, *, seed: int | list[int] | None, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
         def call() -> tuple[Any, dict[str, Any]]:
@@ -150,14 +155,23 @@ class AsyncWorkers:
         try:
             return call()
         except WorkerFailure as failure:
-            index, _, kind, message, _ = failure.args[0]
-            raise EnvironmentFault(f"worker of copy {index} raised {kind}: {message}") from failure.original()
+            raise EnvironmentFault(
+                f"worker of copy {failure.index} raised {failure.kind}: {failure.message}"
+            ) from failure.original()
         except multiprocessing.TimeoutError as error:
             raise EnvironmentFault(
                 f"no answer from the workers of copies {self._silent()} within {self._deadline_s:g} s"
             ) from error
         except (EOFError, OSError) as error:
             raise EnvironmentFault(self._death()) from error
+
+    def _raise_first(self, successes: Iterable[bool]) -> None:
+        """Raise the failure of the first copy that failed, if any did."""
+        failed = list(successes).count(False)
+        if failed:
+            self.vector._state = AsyncState.DEFAULT
+            reports = [self.vector.error_queue.get(timeout=REPORT_WAIT_S) for _ in range(failed)]
+            raise WorkerFailure(*min(reports))
 
     def _silent(self) -> list[int]:
         return [index for index, pipe in enumerate(self.vector.parent_pipes) if pipe is not None and not pipe.poll(0)]

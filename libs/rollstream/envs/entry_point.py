@@ -18,7 +18,7 @@ from typing import Any
 
 from rollstream.errors import ConfigError
 
-__all__ = ["ENVPOOL_PREFIX", "is_entry_point", "require_allowed", "resolve"]
+__all__ = ["ENVPOOL_PREFIX", "import_named", "is_entry_point", "require_allowed", "resolve"]
 
 ENVPOOL_PREFIX = "envpool:"
 ENTRY_POINT = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
@@ -48,15 +48,7 @@ def resolve(environment_id: str, *, allow: Sequence[str]) -> Callable[..., Any]:
         ConfigError: not allowed, cannot be imported, or is an instance instead of something that builds one.
     """
     require_allowed(environment_id, allow=allow)
-    module_name, _, path = environment_id.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"environment {environment_id!r} cannot be imported: {error}; the package must be installed where actors run"
-        ) from error
+    found = import_named(environment_id, path=environment_id.partition(":")[2])
     if hasattr(found, "step") and not isinstance(found, type):
         raise ConfigError(
             f"environment {environment_id!r} is an instance of {type(found).__name__}; name its class or a function "
@@ -65,3 +57,20 @@ def resolve(environment_id: str, *, allow: Sequence[str]) -> Callable[..., Any]:
     if not callable(found):
         raise ConfigError(f"environment {environment_id!r} is a {type(found).__name__}, not a class or function")
     return found  # type: ignore[no-any-return]
+
+
+def import_named(environment_id: str, *, path: str = "") -> Any:
+    """The module in front of the colon, or what stands under the dotted `path` in it.
+
+    Raises:
+        ConfigError: there is no such thing here.
+    """
+    try:
+        found: Any = importlib.import_module(environment_id.partition(":")[0])
+        for part in filter(None, path.split(".")):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"environment {environment_id!r} cannot be imported: {error}; the package must be installed where actors run"
+        ) from error
+    return found

@@ -1,4 +1,4 @@
-"""EnvPool: simulators in C++ threads, an optional extra. Its copies are seeded one by one and stepped as one synchronous batch."""
+"""EnvPool: simulators in C++ threads, an optional extra. Copies are seeded one by one and stepped as one synchronous batch."""
 
 from __future__ import annotations
 

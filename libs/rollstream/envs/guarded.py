@@ -1,8 +1,8 @@
 """A thin wrapper around each copy that Gymnasium's own vectorizers step.
 
-It does what they leave out: checks the first observations against the declared space (they would broadcast or fail without
-naming the key), passes reset options at automatic resets too, and copies final observations, which they keep by reference
-across a reset.
+It does what they leave out: checks each observation against the declared space (they would broadcast it, or fail without naming
+the key), passes reset options at automatic resets too, and copies final observations, which they keep by reference across a
+reset.
 """
 
 from __future__ import annotations
@@ -19,28 +19,21 @@ __all__ = ["GuardedEnvironment"]
 
 
 class GuardedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """`environment` with checked first observations, lasting reset options and final observations of their own."""
+    """`environment` with checked observations, lasting reset options and final observations of their own."""
 
     def __init__(self, environment: gymnasium.Env[Any, Any], *, options: Mapping[str, Any]) -> None:
         super().__init__(environment)
         self._options = dict(options)
         self._layout = SpaceLayout(environment.observation_space, "observation")
-        self._checks_left = 2  # the first reset and the first step
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options or dict(self._options) or None)
-        self._check(observation)
+        self._layout.read_each([observation])
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        if self._checks_left:
-            self._check(observation)
+        self._layout.read_each([observation])
         if terminated or truncated:
             observation = copy.deepcopy(observation)
         return observation, reward, terminated, truncated, info
-
-    def _check(self, observation: Any) -> None:
-        if self._checks_left:
-            self._checks_left -= 1
-            self._layout.read_each([observation])

@@ -10,7 +10,6 @@ Gymnasium is imported when an environment is made, not before.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import EnvironmentSpec
-from rollstream.envs.entry_point import ENVPOOL_PREFIX, is_entry_point, require_allowed, resolve
+from rollstream.envs.entry_point import ENVPOOL_PREFIX, import_named, is_entry_point, require_allowed, resolve
 from rollstream.envs.envpool import make_envpool
 from rollstream.envs.faults import USER_ERRORS, environment_fault
 from rollstream.envs.gymnasium_vector import GymnasiumVector, InProcess, autoreset_mode
@@ -109,7 +108,7 @@ def _from_registry(request: Request) -> VectorEnvironment:
     spec = request.spec
     if ":" in spec.id:
         require_allowed(spec.id, allow=request.allow)
-        importlib.import_module(spec.id.partition(":")[0])
+        import_named(spec.id)
     entry = registered(spec.id)
     limit = {} if spec.max_episode_steps is None else {"max_episode_steps": spec.max_episode_steps}
     arguments: dict[str, Any] = {**spec.kwargs, **limit}
@@ -134,7 +133,7 @@ def _from_registry(request: Request) -> VectorEnvironment:
             vectorization_mode=kind,
             vector_kwargs=options,
             wrappers=[partial(GuardedEnvironment, options=request.options)],
-            disable_env_checker=True,  # it checks the first step only; we check the same, and then every step
+            disable_env_checker=True,  # it checks the first step only; GuardedEnvironment checks every one
             **arguments,
         )
 
