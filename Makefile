@@ -7,7 +7,7 @@ RUNS ?= runs
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test lint test-redis7 test-learning test-chaos test-compose test-cluster bench schema clean
+.PHONY: help setup train test lint test-redis7 test-envpool test-learning test-chaos test-compose test-cluster bench schema clean
 
 help: ## list the targets and what each does
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ train: setup ## solve CartPole-v1 with PPO: separate actor, learner and control 
 	@$(BIN)/rollstream train ppo --env CartPole-v1 --stop-return 485 --runs-dir $(RUNS)
 
 test: setup lint ## unit, property, parity, house, chart and integration tests: no root, no Docker, below 10 minutes
-	$(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7' tests
+	$(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7 and not envpool' tests
 
 lint: setup ## formatting, style, types and the layers of the house
 	$(BIN)/ruff format --check .
@@ -35,7 +35,11 @@ lint: setup ## formatting, style, types and the layers of the house
 
 test-redis7: setup ## integration tests against a redis-server 7 binary (needs redis-server)
 	@command -v redis-server >/dev/null || { echo 'redis-server is not installed: apt-get install redis-server'; exit 1; }
-	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster' tests/integration tests/cases
+	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not envpool' tests/integration tests/cases
+
+test-envpool: setup ## install EnvPool (700 MB) and test environments in it
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[envpool]'
+	$(PYTEST) -m envpool tests/integration/envs
 
 test-learning: setup ## every algorithm reaches its known return (minutes)
 	$(PYTEST) -m learning --timeout 900 tests/learning
