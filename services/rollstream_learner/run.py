@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 from rollstream import __version__
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
+from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
 from rollstream.checkpoint import CheckpointRecord
 from rollstream.edges import EdgeReader
 from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError, FlowError, LeaseLost, RollstreamError, StoreError
 from rollstream.flow import Description, Runner, describe_error
-from rollstream.learning import LearnerProcess, reason_to_stop
-from rollstream.metrics import Counters, JsonLines, Report, TensorBoard, Waits, read_json_lines
+from rollstream.learning import LearnerProcess, Results, reason_to_stop
+from rollstream.metrics import Counters, JsonLines, Report, TensorBoard, Waits, draw_learning_curve, read_json_lines
 from rollstream.seeding import child_seed
-from rollstream.spaces import RowSpec, row_spec
+from rollstream.spaces import Episodes, RowSpec, row_spec
 from rollstream.store import Address, Lease, Store
 from rollstream.store.assignments import Assignments
 from rollstream.store.experiments import Experiments
@@ -31,7 +32,6 @@ from rollstream.weights import WeightStore
 from rollstream_learner.cut import Cuts, find_cut
 from rollstream_learner.edge import LearnerEdge
 from rollstream_learner.guard import Guard, Verdict
-from rollstream_learner.results import draw_curve, greedy_episodes, weights_hash
 from rollstream_learner.settings import LearnerSettings
 from rollstream_service.lifecycle import Life
 
@@ -274,41 +274,36 @@ class ExperimentRun:
             self._phase("stopped", reason=verdict.reason if verdict else "the flow has ended")
 
     def _summarize(self, side: LearnerProcess, agent: Agent, record: CheckpointRecord | None, *, evaluated: bool) -> None:
-        spec, report = self._spec, self._report or Report()
-        tensors = side.tensors()
-        summary: dict[str, Any] = {
-            "experiment": self._experiment,
-            "algorithm": spec.algorithm,
-            "environment": spec.environment.id,
-            "seed": spec.seed,
-            "env_steps": self._counters.value("env_steps_sampled"),
-            "env_steps_trained": self._counters.value("env_steps_trained"),
-            "updates": self._counters.value("updates"),
-            "episodes": self._counters.value("episodes"),
-            "wall_s": round(self._ran_s, 3),
-            "env_steps_per_s": round(self._counters.value("env_steps_sampled") / max(self._ran_s, 1e-9), 1),
-            "updates_per_s": round(self._counters.value("updates") / max(self._ran_s, 1e-9), 1),
-            "training_mean_return": report.mean_return,
-            "mean_return": report.mean_return,
-            "evaluation_episodes": 0,
-            "lag": report.lag,
-            "max_lag": report.max_lag,
-            "version": side.version(),
-            "actors_contributed": len(set().union(*(edge.contributors for edge in self._edges))),
-            "counters": self._counters.snapshot(),
-            "tables": {name: dict(table) for name, table in report.tables.items()},
-            "weights_sha256": weights_hash(tensors),
-            "checkpoint": str(record.path) if record else None,
-        }
+        spec = self._spec
+        weights = LocalWeights(version=side.version(), tensors=side.tensors())
+        evaluation = Episodes()
         if evaluated and spec.evaluation_episodes:
             self._event("evaluating", f"evaluating the greedy policy for {spec.evaluation_episodes} episodes")
-            episodes = greedy_episodes(spec, agent, tensors, version=side.version(), allow=self._settings.allowed_modules)
-            if len(episodes):
-                summary["mean_return"] = float(episodes.returns.mean())
-                summary["evaluation_episodes"] = len(episodes)
-        told = read_json_lines(self._directory / "reports.jsonl")
-        summary["learning_curve"] = draw_curve(told, self._directory / "learning_curve.png", spec=spec) or None
-        self._experiments.set_summary(self._experiment, summary, lease=self._lease)
+            evaluation = greedy_episodes(spec, agent, weights, allow=self._settings.allowed_modules)
+        results = Results(
+            experiment=self._experiment,
+            spec=spec,
+            counters=self._counters,
+            report=self._report,
+            ran_s=self._ran_s,
+            version=side.version(),
+            tensors=weights.tensors,
+            evaluation=evaluation,
+            actors=frozenset().union(*(edge.contributors for edge in self._edges)),
+            checkpoint=str(record.path) if record else None,
+            learning_curve=self._curve(),
+        )
+        self._experiments.set_summary(self._experiment, results.to_json(), lease=self._lease)
+
+    def _curve(self) -> str | None:
+        """Draw the learning curve; returns where it lies, None when no episode has ended."""
+        reports = read_json_lines(self._directory / "reports.jsonl")
+        if not any(report.mean_return is not None for report in reports):
+            return None
+        path = self._directory / "learning_curve.png"
+        title = f"{self._spec.algorithm} on {self._spec.environment.id}, seed {self._spec.seed}"
+        draw_learning_curve(reports, path, title=title, goal=self._spec.stop.mean_return)
+        return str(path)
 
     def _phase(self, phase: Any, *, reason: str = "", detail: str = "") -> None:
         self._life.log.info("phase", experiment=self._experiment, phase=phase, reason=reason)

@@ -3,14 +3,17 @@
 from rollstream.learning.agent import Learned, LearningAgent, SampledItems
 from rollstream.learning.side import LearnerProcess, TableSource, WaitRecorder, WeightSink
 from rollstream.learning.stopping import reason_to_stop
+from rollstream.learning.summary import Results, weights_hash
 
 __all__ = [
     "Learned",
     "LearnerProcess",
     "LearningAgent",
+    "Results",
     "SampledItems",
     "TableSource",
     "WaitRecorder",
     "WeightSink",
     "reason_to_stop",
+    "weights_hash",
 ]

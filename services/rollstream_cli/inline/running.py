@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+EVERY_ITEM_S = 1e-9
+"""Interval of reports: one after every item, so that a run ends at the same item each time."""
+TELL_EVERY_S = 1.0
+
 
 def run(
     spec: ExperimentSpec, *, runs_dir: Path, report: Callable[[Mapping[str, Any]], None], allow: tuple[str, ...] = ()
@@ -76,7 +80,8 @@ def _run(
 ) -> dict[str, Any]:
     clock: Clock = SystemClock()
     first = environments[0]
-    agent = make_agent(spec.algorithm, spec.settings, observation=first.observation_leaves, actions=first.action_leaves)
+    settings = {**spec.settings, "report_every_s": EVERY_ITEM_S}  # the stop rule must not depend on the time of reports
+    agent = make_agent(spec.algorithm, settings, observation=first.observation_leaves, actions=first.action_leaves)
     rows = row_spec(first.observation_leaves, first.action_leaves, extra=agent.extra_columns)
     flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
     board, counters, waits = WeightBoard(), Counters(), Waits(clock)
@@ -102,6 +107,7 @@ def _run(
     )
     side.publish()
     began_s = clock.monotonic_s()
+    told_s = 0.0
     last: Report | None = None
     with Runner(flow, side, inline=True) as runner:
         lines = JsonLines(directory / "reports.jsonl")
@@ -115,9 +121,12 @@ def _run(
                 wall_s=round(ran_s, 3),
                 tables={name: table.info() for name, table in tables.items()},
             )
-            lines.write(last)
-            report(last.to_json())
-            if reason_to_stop(spec.stop, last, running_s=ran_s) is not None:
+            reached = reason_to_stop(spec.stop, last, running_s=ran_s)
+            if ran_s - told_s >= TELL_EVERY_S or reached is not None:
+                told_s = ran_s
+                lines.write(last)
+                report(last.to_json())
+            if reached is not None:
                 break
         lines.close()
     for fragment in fragments:

@@ -1,0 +1,56 @@
+"""Greedy evaluation of an algorithm's policy in fresh environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from rollstream.acting import Policy, evaluate
+from rollstream.algorithms.agent import Agent
+from rollstream.config import ExperimentSpec
+from rollstream.envs import make_environment
+from rollstream.graph import build_acting
+from rollstream.seeding import child_generator, child_seed
+from rollstream.spaces import Episodes
+
+__all__ = ["LocalWeights", "greedy_episodes"]
+
+MAX_ENVIRONMENTS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWeights:
+    """Weights that need no trip through Redis."""
+
+    version: int
+    tensors: Mapping[str, npt.NDArray[Any]]
+
+
+def greedy_episodes(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, allow: Sequence[str]) -> Episodes:
+    """Play `spec.evaluation_episodes` greedy episodes in fresh environments, seeded apart from training.
+
+    Args:
+        allow: modules from which an environment's entry point may come.
+    """
+    if not spec.evaluation_episodes:
+        return Episodes()
+    envs = _largest_divisor(spec.evaluation_episodes, at_most=MAX_ENVIRONMENTS)
+    environment = make_environment(spec.environment, envs=envs, seed=child_seed(spec.seed, "evaluation"), allow=allow)
+    try:
+        policy = Policy(
+            acting=build_acting(agent.policy, batch=envs),
+            action=agent.action,
+            extra=agent.extra_columns,
+            generator=child_generator(spec.seed, "evaluation"),
+        )
+        policy.load(weights)
+        return evaluate(policy, environment, episodes=spec.evaluation_episodes)
+    finally:
+        environment.close()
+
+
+def _largest_divisor(number: int, *, at_most: int) -> int:
+    return max(divisor for divisor in range(1, min(number, at_most) + 1) if number % divisor == 0)
