@@ -62,7 +62,7 @@ class EdgeSource(Protocol):
         ...
 
     def ack(self, *batches: Batch) -> None:
-        """The messages have been used: their actors may send again. May be called from another thread than `next`."""
+        """These messages, as `next` gave them, have been used: their actors may send again. From any thread."""
         ...
 
     def live_actors(self) -> set[str]:

@@ -24,6 +24,7 @@ class Duplicate(Operator):
         self.meter.bound_items = BOUND_ITEMS
         self.waiting: list[deque[Parcel]] = [deque() for _ in range(int(self.node.settings["copies"] or 2))]
         self.changed = threading.Condition()
+        self.gone: set[int] = set()
         self.is_pulling = False
         self.ended = False
         self.source: Iterator[Parcel] | None = None
@@ -67,6 +68,17 @@ class Duplicate(Operator):
             self.ended = True
             self.changed.notify_all()
 
+    def leave(self, index: int) -> None:
+        """Copy `index` is not pulled any more: the others go on without it."""
+        with self.changed:
+            self.gone.add(index)
+            left, self.waiting[index] = self.waiting[index], deque()
+            self.changed.notify_all()
+        for parcel in left:
+            self.running.ledger.finish(parcel)
+        if len(self.gone) == len(self.waiting):
+            self.inputs[0].abandon()
+
     def _may_pull(self, index: int) -> bool:
         others_keep_up = all(len(queue) < BOUND_ITEMS for other, queue in enumerate(self.waiting) if other != index)
         return bool(self.waiting[index]) or self.ended or (others_keep_up and not self.is_pulling)
@@ -83,16 +95,23 @@ class Duplicate(Operator):
                 )
 
     def _pulled(self, parcel: Parcel | None) -> None:
+        unwanted: list[Parcel] = []
         with self.changed:
             self.is_pulling = False
             if parcel is None:
                 self.ended = True
             else:
-                shares = [parcel.env_steps] + [0] * (len(self.waiting) - 1)
+                first = min(set(range(len(self.waiting))) - self.gone, default=0)
+                shares = [parcel.env_steps if index == first else 0 for index in range(len(self.waiting))]
                 copies = self.running.ledger.split(parcel, [parcel.item] * len(self.waiting), shares)
-                for queue, copy in zip(self.waiting, copies, strict=True):
-                    queue.append(copy)
+                for index, copy in enumerate(copies):
+                    if index in self.gone:
+                        unwanted.append(copy)
+                    else:
+                        self.waiting[index].append(copy)
             self.changed.notify_all()
+        for copy in unwanted:
+            self.running.ledger.finish(copy)
 
     def _taken(self, index: int) -> Parcel:
         parcel = self.waiting[index].popleft()
@@ -117,3 +136,6 @@ class Copy(Operator):
 
     def ready(self) -> bool:
         return self.shared.can_pull(self.index)
+
+    def abandon(self) -> None:
+        self.shared.leave(self.index)

@@ -44,7 +44,8 @@ class Inbox:
             while not self._running.stopping():
                 message = self._next()
                 if message is not None:
-                    return self._entered(message)
+                    self._note(message)
+                    return message
                 if gathered and not self.missing(gathered):
                     return None
         return None
@@ -52,7 +53,7 @@ class Inbox:
     def admit(self, messages: Sequence[Batch]) -> Parcel:
         """One item of one or more messages, which are acknowledged when it has been used."""
         try:
-            joined = join_batches(messages)
+            joined = join_batches([_without_told(message) for message in messages])
         except SchemaMismatch as error:
             raise_at_operator(error, self._node)
         return self._running.ledger.admit(
@@ -76,13 +77,16 @@ class Inbox:
         except Exception as error:
             raise_at_operator(error, self._node)
 
-    def _entered(self, message: Batch) -> Batch:
-        """Take up what the message tells beside its rows: episodes, and environment steps that its actor dropped."""
+    def _note(self, message: Batch) -> None:
+        """Take up what a message tells beside its rows: episodes, and environment steps that its actor dropped."""
         self._running.tally.episodes_ended(message.episodes)
         self._running.side.counters.add("episodes", len(message.episodes))
-        told = {name: steps for name, steps in message.metrics.items() if name.startswith(DROPPED_METRIC)}
-        if not told:
-            return message
-        for name, steps in told.items():
-            self._running.ledger.count_dropped(int(steps), reason=name.removeprefix(DROPPED_METRIC))
-        return replace(message, metrics={name: value for name, value in message.metrics.items() if name not in told})
+        for name, env_steps in message.metrics.items():
+            if name.startswith(DROPPED_METRIC):
+                self._running.ledger.count_dropped(int(env_steps), reason=name.removeprefix(DROPPED_METRIC))
+
+
+def _without_told(message: Batch) -> Batch:
+    """`message` without the metrics that `_note` has taken up."""
+    kept = {name: value for name, value in message.metrics.items() if not name.startswith(DROPPED_METRIC)}
+    return message if len(kept) == len(message.metrics) else replace(message, metrics=kept)

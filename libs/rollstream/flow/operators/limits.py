@@ -19,13 +19,14 @@ class Take(Operator):
         self.taken = 0
 
     def parcels(self) -> Iterator[Parcel]:
-        if self.taken >= self.items:
-            return
-        for parcel in self.inputs[0].parcels():
+        source = self.inputs[0].parcels()
+        while self.taken < self.items and (parcel := next(source, None)) is not None:
             self.taken += 1
             yield self.passed(parcel)
-            if self.taken >= self.items:
-                return
+        self.inputs[0].abandon()
+
+    def ready(self) -> bool:
+        return self.taken >= self.items or self.inputs[0].ready()
 
     def state(self) -> dict[str, Any]:
         return {"taken": self.taken}

@@ -56,6 +56,11 @@ class Operator(Protocol):
     def wake(self) -> None:
         """The flow is closing: whoever waits inside this operator shall return."""
 
+    def abandon(self) -> None:
+        """Nobody will pull this operator any more, though the flow goes on."""
+        for before in self.inputs:
+            before.abandon()
+
     def close(self) -> None:
         """Join threads and give back what is held. Called once, after `wake` of all operators."""
 

@@ -37,6 +37,10 @@ class Prefetch(Operator):
     def wake(self) -> None:
         self.queue.close()
 
+    def abandon(self) -> None:
+        self.queue.close()
+        self.inputs[0].abandon()
+
     def close(self) -> None:
         self.pump.join()
 

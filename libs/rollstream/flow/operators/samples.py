@@ -27,7 +27,6 @@ class Samples(Operator):
 
     def parcels(self) -> Iterator[Parcel]:
         while (batch := self._sample()) is not None:
-            self.running.side.counters.add("items_sampled", batch.rows)
             yield self.passed(Parcel(batch))
 
     def ready(self) -> bool:
