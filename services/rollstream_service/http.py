@@ -45,12 +45,18 @@ def probe_router(health: Health, metrics: Callable[[], bytes]) -> APIRouter:
         assert reply is not None, "the router only has probe paths"
         return Response(content=reply.body, status_code=reply.status, media_type=reply.content_type)
 
-    for path, sentence in (
-        ("/healthz", "Is the process alive: do its loops make progress?"),
-        ("/readyz", "Can it do its job now?"),
-        ("/metrics", "Prometheus metrics."),
-    ):
-        router.add_api_route(path, probe, methods=["GET"], summary=sentence, name=path[1:])
+    verdict = {"type": "object", "properties": {"ok": {"type": "boolean"}, "why": {"type": "string"}}, "required": ["ok", "why"]}
+    said = {"description": "The verdict, and why", "content": {"application/json": {"schema": verdict}}}
+    text = {"description": "Prometheus' text format", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    routes: tuple[tuple[str, str, dict[int | str, dict[str, Any]]], ...] = (
+        ("/healthz", "Is the process alive: do its loops make progress?", {200: said, 503: said}),
+        ("/readyz", "Can it do its job now?", {200: said, 503: said}),
+        ("/metrics", "Prometheus metrics.", {200: text}),
+    )
+    for path, sentence, replies in routes:
+        router.add_api_route(
+            path, probe, methods=["GET"], summary=sentence, name=path[1:], response_class=Response, responses=replies
+        )
     return router
 
 

@@ -52,7 +52,7 @@ def get_cell(parts: Parts) -> CellView:
 @router.put(
     "/actors",
     status_code=202,
-    responses=responses(409, 413, 422, 502),
+    responses=responses(400, 409, 413, 422, 502),
     dependencies=[Depends(require_operator)],
     summary="Scale the actors",
 )
