@@ -79,7 +79,7 @@ class Recorded(NDArrayOperatorsMixin):
             return Recorded(out, self.tape)
         out = np.asarray(getattr(ufunc, method)(*arrays, **kwargs))
         if method == "__call__":
-            self.tape.record(ufunc, *arrays, out, **kwargs)
+            self.tape.record(ufunc, *arrays, out=out, **kwargs)
         elif method in ("reduce", "accumulate"):
             axis = arrays[1] if len(arrays) > 1 else kwargs.get("axis", 0)
             self.tape.record(getattr(ufunc, method), first, axis, None, out)
@@ -119,7 +119,7 @@ def _concatenate(tape: Tape, parts: list[Any], axis: int) -> npt.NDArray[Any]:
 
 def _take(tape: Tape, x: Any, index: Any, axis: int) -> npt.NDArray[Any]:
     source, where = _plain(x), _plain(index)
-    out = np.take(source, where, axis)
+    out: npt.NDArray[Any] = np.take(source, where, axis)
     tape.record(source.take, where, axis, out, "clip")  # "raise" would write through a temporary
     return out
 

@@ -1,0 +1,50 @@
+"""The test of components finds what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from rollstream.graph.component_test import component_test
+from rollstream.graph.inputs import Arguments, Input
+from rollstream.graph.initializers import Constant
+from rollstream.graph.ops import Array
+from rollstream.graph.scope import Scope, api
+
+
+@dataclass(frozen=True)
+class _Component:
+    run: Callable[[Scope, Array], Array]
+    apis: ClassVar[tuple[str, ...]] = ("output",)
+
+    def arguments(self, api: str) -> Arguments:
+        return {"x": Input(name="x", shape=(3,))}
+
+    @api
+    def output(self, scope: Scope, *, x: Array) -> Mapping[str, Array]:
+        return {"y": self.run(scope, x)}
+
+
+def _scaled(scope: Scope, x: Array) -> Array:
+    return x * scope.parameter("scale", (3,), Constant(value=2.0))
+
+
+def test_a_sound_component_passes_in_all_modes_and_in_its_gradient() -> None:
+    compared = component_test(_Component(lambda scope, x: scope.ops.tanh(_scaled(scope, x))))
+    assert [comparison.mode for comparison in compared] == ["numpy", "torch", "gradient"]
+
+
+def test_a_component_that_differs_between_backends_is_named() -> None:
+    def branches(scope: Scope, x: Array) -> Array:
+        return _scaled(scope, x) + (1.0 if type(scope.ops).__name__ == "TorchOps" else 0.0)
+
+    with pytest.raises(AssertionError, match=r"_Component.output in mode torch, output y: differs by 1.00e\+00"):
+        component_test(_Component(branches))
+
+
+def test_a_gradient_that_is_stopped_by_mistake_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"_Component.output: autograd's slope differs"):
+        component_test(_Component(lambda scope, x: _scaled(scope, x) + scope.ops.stop_gradient(_scaled(scope, x))))
