@@ -5,6 +5,8 @@
 
 A message that Redis lost (flushed, failed over to a lagging replica) will never be acknowledged. A writer that waits in vain
 looks whether its oldest messages still exist and counts those that do not, so that one loss does not stop it for ever.
+
+Messages can be large, so they go out on a raw connection, straight from the buffer that they were encoded into.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from rollstream.errors import ConfigError, DeadlineExceeded
 from rollstream.metrics import Counters, Waits
 from rollstream.spaces import Batch
 from rollstream.store import Credit, Store, keys
+from rollstream.store.connection import SOCKET_TIMEOUT_S
+from rollstream.store.raw_connection import RawConnection, RawLink, raise_first_error
 
 __all__ = ["EdgeWriter"]
 
@@ -27,7 +31,6 @@ _LOG = logging.getLogger("rollstream.edges")
 _SLICE_S = 1.0
 _FIRST_LOOK_S = 3.0
 _LONGEST_LOOK_S = 30.0
-_MESSAGE = "m"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,9 @@ class EdgeWriter:
             credit_key=keys.edge_credit(experiment, name),
             wake_key=lambda writer: keys.edge_wake(experiment, name, writer),
         )
+        self._link = RawLink(store.address, clock=store.clock, deadline_s=store.deadline_s, socket_timeout_s=SOCKET_TIMEOUT_S)
+        key = self._key.encode()
+        self._command = b"*5\r\n$4\r\nXADD\r\n$%d\r\n%b\r\n$1\r\n*\r\n$1\r\nm\r\n" % (len(key), key)
         self._sent: deque[_Sent] = deque()
         self._sequence = 0
         self._acknowledged = 0
@@ -99,7 +105,7 @@ class EdgeWriter:
 
         Raises:
             DeadlineExceeded: the reader acknowledged nothing in time; names both sides.
-            StoreUnavailable: Redis did not take it in time.
+            StoreUnavailable: Redis did not take it within the store's own deadline.
         """
         deadline = Deadline(self._store.clock, after_s=deadline_s)
         if not self.wait_for_room(timeout_s=deadline_s):
@@ -107,7 +113,7 @@ class EdgeWriter:
         sequence = self._sequence + 1
         named = batch if batch.actor else replace(batch, actor=self._actor)
         message = encode_batch(named, spec_hash=self._spec_hash, writer=self.writer, sequence=sequence, shape=shape)
-        entry_id = self._add(message, deadline_s=max(1.0, deadline.remaining_s()))
+        entry_id = self._add(message)
         self._sequence = sequence
         self._sent.append(_Sent(sequence=sequence, entry_id=entry_id, env_steps=batch.env_steps))
         return sequence
@@ -135,6 +141,10 @@ class EdgeWriter:
     def unacknowledged(self) -> int:
         """Messages in flight, as far as this writer has heard."""
         return len(self._sent)
+
+    def close(self) -> None:
+        """Close the connection; what was sent stays in the stream."""
+        self._link.close()
 
     # -- waiting
 
@@ -202,12 +212,16 @@ class EdgeWriter:
 
         return self._store.run("hand out a writer id", operation)
 
-    def _add(self, message: bytes, *, deadline_s: float) -> bytes:
-        def operation(client: Any) -> bytes:
-            entry_id: bytes = client.xadd(self._key, {_MESSAGE: message})
-            return entry_id
+    def _add(self, message: bytes) -> bytes:
+        head = b"%b$%d\r\n" % (self._command, len(message))
 
-        return self._store.run(f"take a message of edge {self._name}", operation, deadline_s=deadline_s)
+        def operation(connection: RawConnection) -> bytes:
+            connection.send(head, message, b"\r\n")
+            replies = connection.replies(1)
+            raise_first_error(replies)
+            return bytes(replies[0])
+
+        return self._link.attempt(f"take a message of edge {self._name}", operation)
 
     def _exists(self, entry_id: bytes) -> bool:
         def operation(client: Any) -> bool:
