@@ -12,12 +12,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rollstream.config import FINAL_PHASES
 from rollstream.errors import RollstreamError
 from rollstream_cli.errors import RestError
-from rollstream_cli.rest import Rest
+
+if TYPE_CHECKING:
+    from rollstream_cli.rest import Rest
 
 __all__ = ["Follower", "Happening", "Inbox"]
 

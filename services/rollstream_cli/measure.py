@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
-
 from rollstream.clock import Clock, Deadline
 from rollstream.config import FINAL_PHASES, ExperimentSpec
 from rollstream_cli.cell.roles import CellPlan
@@ -23,6 +21,7 @@ from rollstream_cli.errors import CellError, ExperimentFailed, Interrupted
 from rollstream_cli.failure import failure_message
 from rollstream_cli.follow import Follower
 from rollstream_cli.interrupts import Interrupts
+from rollstream_cli.process_start import process_start_wall_s
 from rollstream_cli.run_directory import new_run_id
 from rollstream_cli.session import CellSession
 from rollstream_cli.summary import cores_between
@@ -93,7 +92,7 @@ class _Watch:
     def wait_for_first_update(self) -> float:
         """Seconds from the start of this process to the first update of the learner."""
         deadline = Deadline(self._clock, after_s=FIRST_UPDATE_WITHIN_S)
-        began_wall_s = psutil.Process().create_time()
+        began_wall_s = process_start_wall_s()
         while not deadline.passed():
             self._look()
             if self.newest.get("updates"):

@@ -1,4 +1,7 @@
-"""A cell on this machine for as long as one command needs it: opened, watched, closed, whatever happens in between."""
+"""A cell on this machine for as long as one command needs it: opened, watched, closed, whatever happens in between.
+
+The processes are started before the client of their API is imported: they and the imports then share the time.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rollstream.clock import Clock, Deadline
 from rollstream_cli.cell.child import last_words
@@ -17,8 +21,10 @@ from rollstream_cli.cell.state import CELL_FILE, CellState, hold_directory, writ
 from rollstream_cli.errors import CellError, Interrupted
 from rollstream_cli.follow import Happening, Inbox
 from rollstream_cli.interrupts import Interrupts
-from rollstream_cli.rest import Rest
-from rollstream_cli.usage import UsageMeter
+
+if TYPE_CHECKING:
+    from rollstream_cli.rest import Rest
+    from rollstream_cli.usage import UsageMeter
 
 __all__ = ["CellSession", "plan_cell"]
 
@@ -36,9 +42,18 @@ def plan_cell(
     learners: int = 1,
     host: str = "127.0.0.1",
     port: int = 0,
+    environment_id: str = "",
 ) -> CellPlan:
-    """A cell in `directory` as this process' environment asks for: embedded Redis, or the one that ROLLSTREAM_REDIS_URL names."""
+    """A cell in `directory` as this process' environment asks for: embedded Redis, or the one that ROLLSTREAM_REDIS_URL names.
+
+    Args:
+        environment_id: of the one run that the cell is for; who names `module:callable` on their own machine allows that module.
+    """
     environment = dict(os.environ)
+    module, colon, _ = environment_id.partition(":")
+    if colon and module != "envpool":
+        allowed = environment.get("ROLLSTREAM_ENVIRONMENT_MODULES", "")
+        environment["ROLLSTREAM_ENVIRONMENT_MODULES"] = f"{allowed},{module}" if allowed else module
     return CellPlan(
         directory=directory,
         runs_dir=runs_dir,
@@ -76,15 +91,15 @@ class CellSession:
         self.plan = plan
         self.inbox = Inbox()
         self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed, on_death=self._member_died)
-        self.meter = UsageMeter(self.cell.processes, clock=clock)
         self._clock = clock
         self._interrupts = interrupts
         self._kind = kind
         self._experiment = experiment
         self._failure = ""
-        self.idle = False
-        """Set it once no experiment is running: the cell stops faster then."""
+        self.idle = True
+        """No experiment is running, so the cell may stop all at once; who submits one clears it."""
         self._rest: Rest | None = None
+        self._meter: UsageMeter | None = None
         self._resources = ExitStack()
 
     @property
@@ -92,6 +107,12 @@ class CellSession:
         """The cell's REST API."""
         assert self._rest is not None, "the session is open"
         return self._rest
+
+    @property
+    def meter(self) -> UsageMeter:
+        """Measures the cell's processes."""
+        assert self._meter is not None, "the session is open"
+        return self._meter
 
     @property
     def failure(self) -> str:
@@ -104,6 +125,10 @@ class CellSession:
             resources.enter_context(hold_directory(self.plan.directory))
             resources.callback(self._close)
             self.cell.start()
+            from rollstream_cli.rest import Rest
+            from rollstream_cli.usage import UsageMeter
+
+            self._meter = UsageMeter(self.cell.processes, clock=self._clock)
             self._rest = Rest(self.cell.url, token=self.plan.operator_token, clock=self._clock)
             resources.callback(self._rest.close)
             self._announce()

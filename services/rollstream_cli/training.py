@@ -7,13 +7,11 @@ start cell ─▶ submit ─▶ follow ─▶ ended ─────────�
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import psutil
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from rollstream.clock import Clock, Deadline
 from rollstream.config import FINAL_PHASES, ExperimentSpec
@@ -23,12 +21,17 @@ from rollstream_cli.errors import CellError, ExperimentFailed, Interrupted, Rest
 from rollstream_cli.failure import failure_message
 from rollstream_cli.follow import Follower, Happening
 from rollstream_cli.interrupts import Interrupts, catch_interrupts
-from rollstream_cli.progress import Progress, make_progress
-from rollstream_cli.rest import Rest
+from rollstream_cli.process_start import process_start_wall_s
 from rollstream_cli.run_directory import new_run_id, remove_run, write_run, write_summary
 from rollstream_cli.session import CellSession
 from rollstream_cli.summary import with_usage
-from rollstream_cli.usage import UsageSample
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rollstream_cli.progress import Progress
+    from rollstream_cli.rest import Rest
+    from rollstream_cli.usage import UsageSample
 
 __all__ = ["RunOutcome", "Training", "experiment_path"]
 
@@ -60,13 +63,13 @@ class Training:
     """One run, followed by the main thread."""
 
     def __init__(
-        self, plan: CellPlan, *, spec: ExperimentSpec, run_id: str, resumed: bool, console: Console, clock: Clock
+        self, plan: CellPlan, *, spec: ExperimentSpec, run_id: str, resumed: bool, console: Callable[[], Console], clock: Clock
     ) -> None:
         """
         Args:
             run_id: wanted id of the experiment.
             resumed: continue `run_id` when it is still open in the cell's data; otherwise submit `spec` under a new id.
-            console: where progress is shown.
+            console: where progress is shown; made when it is needed, which is after the processes have been started.
         """
         self._plan = plan
         self._spec = spec
@@ -74,7 +77,7 @@ class Training:
         self._resumed = resumed
         self._console = console
         self._clock = clock
-        self._began_wall_s = psutil.Process().create_time()
+        self._began_wall_s = 0.0
         self._first_update_wall_s: float | None = None
         self._last_report = "0"
 
@@ -88,22 +91,26 @@ class Training:
             Interrupted: stopped by a signal before the run began.
         """
         is_new = not self._plan.directory.exists()
-        progress = make_progress(self._console, clock=self._clock)
         try:
             with catch_interrupts() as interrupts:
-                return self._in_cell(interrupts, progress)
+                return self._in_cell(interrupts)
         except (ConfigError, StoreError, Interrupted):
             if is_new:
                 remove_run(self._plan.directory)
             raise
-        finally:
-            progress.close()
 
-    def _in_cell(self, interrupts: Interrupts, progress: Progress) -> RunOutcome:
+    def _in_cell(self, interrupts: Interrupts) -> RunOutcome:
         session = CellSession(self._plan, clock=self._clock, interrupts=interrupts, kind="train", experiment=self._run_id)
-        with session:
+        with ExitStack() as resources:
+            resources.enter_context(session)
+            from rollstream_cli.progress import make_progress
+
+            self._began_wall_s = process_start_wall_s()
+            progress = make_progress(self._console(), clock=self._clock)
+            resources.callback(progress.close)
             first = session.meter.sample()
             experiment = self._submit(session.rest)
+            session.idle = False
             directory = self._plan.runs_dir / experiment
             self._note(directory, experiment, phase="running")
             progress.say(f"{experiment}  {session.cell.url}  logs in {self._plan.directory / 'logs'}")
@@ -153,7 +160,7 @@ class Training:
             ended = happening is not None and self._handle(happening, progress)
             if interrupts.asked.is_set() and stop_within is None:
                 progress.say("stopping: the learner writes its last checkpoint (Ctrl-C again to stop at once)")
-                self._order_stop(session.rest, experiment)
+                self._order_stop(session.rest, experiment, progress)
                 stop_within = Deadline(self._clock, after_s=STOP_WITHIN_S)
             if ended or look.passed():
                 look = Deadline(self._clock, after_s=LOOK_EVERY_S)
@@ -181,7 +188,7 @@ class Training:
         ):  # not of an earlier life of the run
             if data.get("kind") == "first_update":
                 self._first_update_wall_s = float(data["wall_s"])
-            elif data.get("message") and data.get("kind") != "order":
+            elif data.get("message") and data.get("kind") != "order" and data.get("phase") != "failed":  # told at the end
                 progress.say(str(data["message"]))
         return data.get("phase") in FINAL_PHASES
 
@@ -196,11 +203,11 @@ class Training:
                 self._first_update_wall_s = self._clock.wall_s()
             progress.report(entry["data"])
 
-    def _order_stop(self, rest: Rest, experiment: str) -> None:
+    def _order_stop(self, rest: Rest, experiment: str, progress: Progress) -> None:
         try:
             rest.post(experiment_path(experiment, "/stop"))
         except (RestError, ConfigError) as error:
-            self._console.print(f"the order to stop did not arrive: {error}", markup=False, soft_wrap=True)
+            progress.say(f"the order to stop did not arrive: {error}")
 
     def _view(self, rest: Rest, experiment: str) -> dict[str, Any] | None:
         try:
@@ -229,7 +236,7 @@ class Training:
             summary["start_to_first_update_s"] = round(self._first_update_wall_s - self._began_wall_s, 2)
         summary = with_usage(summary, meter=session.meter, first=first, last=last)
         summary |= {"experiment": directory.name, "phase": phase, "restarts": session.cell.restarts()}
-        summary["summary_file"] = str(directory / "summary.json")
+        summary["summary_file"] = str((directory / "summary.json").absolute())
         self._note(directory, directory.name, phase=phase)
         write_summary(directory, summary)
         return RunOutcome(experiment=directory.name, directory=directory, phase=phase, summary=summary, interrupted=interrupted)

@@ -56,6 +56,7 @@ def train(
             runs_dir=Path(folder),
             actors=spec.actors,
             replay_shards=1 if needs_replay(spec.algorithm) else 0,
+            environment_id=spec.environment.id,
         )
         measured = TrainingBench(
             plan=plan,

@@ -116,8 +116,14 @@ def _train_in_cell(
     from rollstream_cli.session import plan_cell
     from rollstream_cli.training import Training
 
-    plan = plan_cell(cell_dir, runs_dir=runs_dir, actors=spec.actors, replay_shards=1 if needs_replay(spec.algorithm) else 0)
-    training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console(), clock=SystemClock())
+    plan = plan_cell(
+        cell_dir,
+        runs_dir=runs_dir,
+        actors=spec.actors,
+        replay_shards=1 if needs_replay(spec.algorithm) else 0,
+        environment_id=spec.environment.id,
+    )
+    training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console, clock=SystemClock())
     _tell(training.run(), json_to=json_to)
 
 
