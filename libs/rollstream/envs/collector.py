@@ -115,6 +115,10 @@ class Collector:
                 extras = self._extras_of(recording.observations[step + 1], result.final)
                 finals.append((step, result.final, extras))
         self._require_finite_recording(recording, steps, version)
+        for name in self._extras:
+            for step in _broken_steps(recording.columns[name]):
+                values = recording.columns[name][step]
+                self._refuse(name, values, step=self._vector_steps + step, version=version, who="the policy returned")
         self._vector_steps += steps
         _copy(recording.observations[steps], self._latest)
         if self._environment.resets_on_next_step:
@@ -130,9 +134,8 @@ class Collector:
         view = recording.views[step]
         for name in self._acted:
             value = answer.get(name)
-            if value is None or value.shape != view[name].shape:
-                raise self._wrong_answer(name, value, view[name])
-            view[name][...] = value
+            if value is None or value.shape != view[name].shape or not _stored(value, view[name]):
+                raise _wrong_answer(name, value, view[name])
         for name in self._continuous:
             if not np.isfinite(view[name]).all():
                 self._refuse(name, view[name], step=self._vector_steps + step, version=version, who="the policy chose")
@@ -239,8 +242,10 @@ class Collector:
             )
 
     def _require_finite_recording(self, recording: Recording, steps: int, version: int) -> None:
-        for step in _broken_steps(recording.reward[:steps]):
-            self._refuse("reward", recording.reward[step], step=self._vector_steps + step, version=version)
+        with np.errstate(over="ignore"):
+            reward = recording.reward[:steps].astype(np.float32)  # as rows hold it
+        for step in _broken_steps(reward):
+            self._refuse("reward", reward[step], step=self._vector_steps + step, version=version)
         for name in self._observation:
             for step in _broken_steps(recording.columns[name][1 : steps + 1]):
                 self._refuse(name, recording.columns[name][step + 1], step=self._vector_steps + step, version=version)
@@ -258,9 +263,20 @@ class Collector:
             f"{where[0]} at vector step {step}, acted by weights version {version}; only finite numbers can be learned from"
         )
 
-    def _wrong_answer(self, name: str, value: Array | None, expected: Array) -> SchemaMismatch:
-        got = "nothing" if value is None else f"shape {list(value.shape)}"
-        return SchemaMismatch(f"the policy must return column {name!r} of shape {list(expected.shape)} for each batch, got {got}")
+
+def _stored(value: Array, into: Array) -> bool:
+    """Copy `value`, unless the cast would do more than round."""
+    if not np.can_cast(value.dtype, into.dtype, "same_kind") and (value.dtype.kind not in "biu" or into.dtype.kind not in "iu"):
+        return False
+    into[...] = value
+    return True
+
+
+def _wrong_answer(name: str, value: Array | None, expected: Array) -> SchemaMismatch:
+    got = "nothing" if value is None else f"{value.dtype}{list(value.shape)}"
+    return SchemaMismatch(
+        f"the policy must return column {name!r} as {expected.dtype}{list(expected.shape)} for each batch, got {got}"
+    )
 
 
 def _broken_steps(values: Array) -> list[int]:

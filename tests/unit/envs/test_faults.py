@@ -141,15 +141,23 @@ def test_a_bad_action_is_refused_before_the_environment_sees_it() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ({"action": [0, 1]}, r"the policy must return column 'value' of shape \[2\] for each batch, got nothing"),
-        ({"action": [0, 1], "value": [0.0]}, r"column 'value' of shape \[2\] for each batch, got shape \[1\]"),
-        ({"action": [[0], [1]], "value": [0.0, 0.0]}, r"column 'action' of shape \[2\] for each batch, got shape \[2, 1\]"),
+        ({"action": [0, 1]}, r"the policy must return column 'value' as float32\[2\] for each batch, got nothing"),
+        ({"action": [0, 1], "value": [0.0]}, r"column 'value' as float32\[2\] for each batch, got float64\[1\]"),
+        ({"action": [[0], [1]], "value": [0.0, 0.0]}, r"column 'action' as int64\[2\] for each batch, got int64\[2, 1\]"),
+        ({"action": [0.6, 1.2], "value": [0.0, 0.0]}, r"column 'action' as int64\[2\] for each batch, got float64\[2\]"),
     ],
 )  # fmt: skip
 def test_an_answer_that_does_not_fit_the_rows_is_refused(answer: dict[str, Any], message: str) -> None:
     extras = (Column(name="value", dtype="<f4"),)
     with pytest.raises(SchemaMismatch, match=message):
         collector("CartPole-v1", policy=Fixed(**answer), extras=extras).collect(1, version=1)
+
+
+def test_a_bad_extra_of_the_policy_is_refused() -> None:
+    policy = Fixed(action=[0, 1], value=[0.0, np.nan])
+    made = collector("CartPole-v1", policy=policy, extras=(Column(name="value", dtype="<f4"),))
+    with pytest.raises(NonFiniteError, match="the policy returned nan as value of copy 1 at vector step 0"):
+        made.collect(2, version=1)
 
 
 def test_a_row_layout_of_another_environment_is_refused() -> None:

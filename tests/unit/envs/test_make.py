@@ -173,6 +173,18 @@ def test_missing_envpool_names_the_extra() -> None:
         make_envpool(EnvironmentSpec(id="envpool:Pong-v5"), seeds=[1], import_module=fail)
 
 
+class ShuffledPool:
+    """Returns the last copy first, as EnvPool does when it is stepped asynchronously."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    num_envs = 2
+
+    def step(self, actions: Any) -> Any:
+        return np.zeros((2, 1)), np.zeros(2), np.zeros(2, bool), np.zeros(2, bool), {"env_id": np.array([1, 0])}
+
+
 class FakePool:
     """As much of EnvPool's module as refusals need."""
 
@@ -180,6 +192,8 @@ class FakePool:
         return ["Pong-v5", "CartPole-v1"]
 
     def make_gymnasium(self, task: str, **arguments: Any) -> Any:
+        if not arguments.get("x"):
+            return ShuffledPool()
         raise AssertionError("wrong argument")
 
 
@@ -195,3 +209,9 @@ class FakePool:
 def test_what_envpool_cannot_do_is_refused(environment_id: str, kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_envpool(EnvironmentSpec(id=environment_id, kwargs=kwargs), seeds=[1], import_module=lambda _: FakePool())
+
+
+def test_envpool_out_of_order_is_a_fault() -> None:
+    pool = make_envpool(EnvironmentSpec(id="envpool:Pong-v5"), seeds=[1, 2], import_module=lambda _: FakePool())
+    with pytest.raises(EnvironmentFault, match="EnvPool returned its copies out of order; do not set batch_size"):
+        pool.step({"action": np.zeros(2, np.int64)})
