@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from rollstream.spaces import Columns, Episodes, Flag, RowSpec
 
-__all__ = ["ExtraFinals", "Recording", "merged_rows"]
+__all__ = ["EpisodeTally", "ExtraFinals", "Recording", "final_flags", "merged_rows", "transposed_into"]
 
 Array = npt.NDArray[Any]
 
