@@ -67,6 +67,15 @@ class SampledItems:
         columns = {name: getattr(self, name)[which] for name, _ in COLUMNS}
         return SampledItems(**columns, table_items=self.table_items)
 
+    def replaced(self, which: npt.NDArray[np.bool_], others: SampledItems) -> SampledItems:
+        """The same items, those marked in `which` replaced by `others`, in order."""
+        columns = {}
+        for name, _ in COLUMNS:
+            column = getattr(self, name).copy()
+            column[which] = getattr(others, name)
+            columns[name] = column
+        return SampledItems(**columns, table_items=others.table_items)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRequest:

@@ -253,6 +253,10 @@ class Table:
         self._uses_left -= int((self.spec.max_times_sampled - items.times_sampled[slots]).sum())
         self.counters[f"items_{reason}"] += len(slots)
 
+    def remove_all(self) -> None:
+        """Remove every item: reset, or making place for a restored state."""
+        self._remove(self.items.live(), reason="deleted")
+
     def take_garbage(self) -> ChunkAddresses:
         """Chunks that no item and no writer needs any more, since the last call."""
         return self.references.take_garbage()
@@ -364,16 +368,14 @@ class Table:
         spec, items = self.spec, self.items
         live = items.live()
         priority = items.priority[live].astype(np.float64)
-        if spec.max_times_sampled:
-            used_up = items.times_sampled[live] >= spec.max_times_sampled
-            self._uses_left = 0
-            self._remove(live[used_up], reason="exhausted")
-            live, priority = live[~used_up], priority[~used_up]
-            self._uses_left = int((spec.max_times_sampled - items.times_sampled[live]).sum())
         self._sampler = make_selector(spec.sampler, capacity=items.capacity)
         self._remover = make_selector(spec.remover, capacity=items.capacity)
         self._sampler.insert(live, priority)
         self._remover.insert(live, priority)
+        if spec.max_times_sampled:
+            left = spec.max_times_sampled - items.times_sampled[live].astype(np.int64)
+            self._uses_left = int(left.sum())
+            self._remove(live[left <= 0], reason="exhausted")
 
 
 def _occurrence(slots: Ints) -> Ints:

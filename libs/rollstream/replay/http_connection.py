@@ -1,0 +1,136 @@
+"""One persistent HTTP/1.1 connection, by hand: a request costs a replay client tens of microseconds instead of hundreds.
+
+It speaks the little that replay shards speak: request with Content-Length, reply with Content-Length. A request may be sent and
+its reply read later (`send`, then `receive`), so that the shard works while the client fetches rows.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from rollstream.errors import ConfigError, StoreError
+
+__all__ = ["HttpConnection", "HttpReply"]
+
+CONNECT_TIMEOUT_S = 5.0
+LARGEST_HEAD_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpReply:
+    """Status and body of a reply."""
+
+    status: int
+    body: bytes
+
+
+class HttpConnection:
+    """A connection to one server; connects when first used. After an OSError it is closed and may be used again."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise ConfigError(f"replay shard URL must be http://host:port, got {url!r}")
+        self.url = url
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._path = parts.path.rstrip("/")
+        self._socket: socket.socket | None = None
+        self._received = b""
+
+    def request(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> HttpReply:
+        """Send a request and wait for its reply. One that meets a connection closed while idle is sent again.
+
+        Raises:
+            OSError: the server cannot be reached, or did not answer within `timeout_s`.
+        """
+        fresh = self._socket is None
+        try:
+            self.send(method, path, body, timeout_s=timeout_s, content_type=content_type)
+            return self.receive(timeout_s=timeout_s)
+        except ConnectionError:
+            if fresh:
+                raise
+            self.send(method, path, body, timeout_s=timeout_s, content_type=content_type)
+            return self.receive(timeout_s=timeout_s)
+
+    def send(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> None:
+        """Send a request; the reply is to be read with `receive` before the next is sent."""
+        head = f"{method} {self._path}{path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Length: {len(body)}\r\n"
+        if content_type:
+            head += f"Content-Type: {content_type}\r\n"
+        try:
+            if self._socket is None:
+                self._socket = socket.create_connection((self._host, self._port), timeout=min(CONNECT_TIMEOUT_S, timeout_s))
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.settimeout(timeout_s)
+            self._socket.sendall(head.encode() + b"\r\n" + body)
+        except OSError:
+            self.close()
+            raise
+
+    def receive(self, *, timeout_s: float) -> HttpReply:
+        """Read the reply to what was sent."""
+        try:
+            return self._receive(timeout_s)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the socket; the next request connects again."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._received = None, b""
+
+    def _receive(self, timeout_s: float) -> HttpReply:
+        connection = self._socket
+        if connection is None:
+            raise ConnectionResetError("not connected")
+        connection.settimeout(timeout_s)
+        data = self._received
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            if len(data) > LARGEST_HEAD_BYTES:
+                self.close()
+                raise StoreError(f"replay shard at {self.url} answered with something that is not HTTP")
+            data += self._more(connection)
+        status, length, keeps = _parse_head(data[:end], self.url)
+        body = bytearray(length)
+        have = min(length, len(data) - end - 4)
+        body[:have] = data[end + 4 : end + 4 + have]
+        self._received = data[end + 4 + have :]
+        view = memoryview(body)
+        while have < length:
+            count = connection.recv_into(view[have:])
+            if count == 0:
+                raise ConnectionResetError("closed in the middle of a reply")
+            have += count
+        if not keeps:
+            self.close()
+        return HttpReply(status=status, body=bytes(body))
+
+    def _more(self, connection: socket.socket) -> bytes:
+        received = connection.recv(1 << 16)
+        if not received:
+            raise ConnectionResetError("closed before a reply")
+        return received
+
+
+def _parse_head(head: bytes, url: str) -> tuple[int, int, bool]:
+    """Status, length of the body, and whether the connection stays open."""
+    lines = head.split(b"\r\n")
+    words = lines[0].split(b" ", 2)
+    length, keeps = 0, True
+    for line in lines[1:]:
+        name, _, value = line.partition(b":")
+        name = name.lower()
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"connection":
+            keeps = b"close" not in value.lower()
+        elif name == b"transfer-encoding":
+            raise StoreError(f"replay shard at {url} answered in chunks; is it behind a proxy that rewrites replies?")
+    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
+        raise StoreError(f"replay shard at {url} answered with something that is not HTTP")
+    return int(words[1]), length, keeps

@@ -1,0 +1,153 @@
+"""A client's way to the replay shard that serves a table: finds it by its member record, follows it when it comes back elsewhere.
+
+record in Redis ─▶ url ─▶ request ─┬─▶ answer
+      ▲                            ├─▶ no connection, or 503 (starting, standing by, stopping): look again until the deadline
+      └────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from rollstream.clock import Clock, Deadline
+from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, SchemaMismatch, TableError
+from rollstream.replay.http_connection import HttpConnection, HttpReply
+from rollstream.store import Members, Store
+
+__all__ = ["ShardLink", "shard_url"]
+
+PAUSE_S = 0.05
+"""Between two looks for a shard that is not there: short against a restart, cheap for Redis."""
+SLACK_S = 5.0
+"""How much longer than the shard's own deadline a client waits for its answer."""
+ERRORS: dict[str, type[RollstreamError]] = {
+    "config": ConfigError,
+    "deadline": DeadlineExceeded,
+    "schema": SchemaMismatch,
+    "table": TableError,
+}
+
+
+def shard_url(members: Members, shard: int) -> str | None:
+    """Where the shard of this number answers; a ready member wins over one that is not."""
+    there = [record for record in members.list() if record.role == "replay" and record.shard == shard and record.url]
+    there.sort(key=lambda record: (not record.ready, record.id))
+    return there[0].url if there else None
+
+
+class ShardLink:
+    """Requests to one shard, repeated until the deadline while it is away. All requests must bear repetition.
+
+    `request` may be called from several threads, one after another; `send` and `receive` belong to one thread.
+
+    Args:
+        locate: gives the shard's URL, None while there is none; by default from the member records.
+    """
+
+    def __init__(self, store: Store, *, shard: int, clock: Clock, locate: Callable[[], str | None] | None = None) -> None:
+        members = Members(store)
+        self._shard = shard
+        self._clock = clock
+        self._locate = locate or (lambda: shard_url(members, shard))
+        self._lock = threading.Lock()
+        self._connection: HttpConnection | None = None
+        self._sent: tuple[str, str, bytes, str] | None = None
+
+    def send(self, method: str, path: str, body: bytes = b"", *, content_type: str = "application/octet-stream") -> None:
+        """Let the shard begin with a request; `receive` gets its reply. Failing to send is found out there."""
+        self._sent = (method, path, body, content_type)
+        try:
+            connection = self._connected()
+            if connection is not None:
+                connection.send(method, path, body, timeout_s=SLACK_S, content_type=content_type)
+        except OSError:
+            self._connection = None
+
+    def receive(self, *, deadline_s: float) -> bytes:
+        """The reply to what was sent last."""
+        assert self._sent is not None, "receive follows send"
+        method, path, body, content_type = self._sent
+        self._sent = None
+        problem = "no connection"
+        if self._connection is not None:
+            try:
+                reply = self._connection.receive(timeout_s=deadline_s + SLACK_S)
+            except OSError as error:
+                self._connection, problem = None, str(error)
+            else:
+                if reply.status != 503:
+                    return _checked(reply)
+                problem = _problem(reply)
+        return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem=problem)
+
+    def request(
+        self, method: str, path: str, body: bytes = b"", *, deadline_s: float, content_type: str = "application/octet-stream"
+    ) -> bytes:
+        """Body of the reply.
+
+        Raises:
+            DeadlineExceeded: the shard was not there or did not come to an answer in time.
+            ConfigError, SchemaMismatch, TableError: what the shard refused, in its words.
+        """
+        with self._lock:
+            return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem="")
+
+    def request_json(self, method: str, path: str, content: Any = None, *, deadline_s: float) -> Any:
+        """As `request`, with JSON both ways."""
+        body = b"" if content is None else json.dumps(content).encode()
+        return json.loads(self.request(method, path, body, deadline_s=deadline_s, content_type="application/json") or b"null")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _repeat(self, method: str, path: str, body: bytes, *, content_type: str, deadline_s: float, problem: str) -> bytes:
+        deadline = Deadline(self._clock, after_s=deadline_s)
+        while True:
+            try:
+                connection = self._connected()
+                if connection is None:
+                    problem = "no member announces itself as this shard"
+                else:
+                    timeout_s = deadline.remaining_s() + SLACK_S
+                    reply = connection.request(method, path, body, timeout_s=timeout_s, content_type=content_type)
+                    if reply.status != 503:
+                        return _checked(reply)
+                    problem = _problem(reply)
+            except OSError as error:
+                problem = f"{self._connection.url if self._connection else 'no address'}: {error}"
+            self.close()
+            if deadline.passed():
+                raise DeadlineExceeded(
+                    f"replay shard {self._shard} did not serve {method} {path} within {deadline.waited_s():.1f} s ({problem}); "
+                    "is a replay service running for this shard?"
+                )
+            self._clock.sleep(min(PAUSE_S, max(0.001, deadline.remaining_s())))
+
+    def _connected(self) -> HttpConnection | None:
+        if self._connection is None:
+            url = self._locate()
+            if url is not None:
+                self._connection = HttpConnection(url)
+        return self._connection
+
+
+def _problem(reply: HttpReply) -> str:
+    try:
+        return str(json.loads(reply.body)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {reply.status}"
+
+
+def _checked(reply: HttpReply) -> bytes:
+    if reply.status < 400:
+        return reply.body
+    try:
+        kind = str(json.loads(reply.body)["kind"])
+    except (ValueError, KeyError, TypeError):
+        kind = ""
+    raise ERRORS.get(kind, TableError)(_problem(reply))

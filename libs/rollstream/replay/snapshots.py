@@ -1,0 +1,98 @@
+"""Snapshots of a table shard in Redis: one string per array, and a hash that names the newest complete set.
+
+    <shard>:snapshot:<generation>:<array>     written first, piece by piece
+    <shard>:snapshot  {generation, facts, arrays}   then switched over in one transaction that also trims the log
+    older generation                          deleted last
+
+A process that dies on the way leaves the previous snapshot in force, and its own pieces to be overwritten. An array whose checksum
+differs is as good as lost; without its priorities a snapshot is still of use (they start at the highest so far).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.replay.packed import PackedArrays
+from rollstream.store import Store, keys
+
+__all__ = ["Snapshots"]
+
+_LOG = logging.getLogger("rollstream.replay")
+PIECE_BYTES = 8 << 20
+REBUILT = "priority"
+
+
+class Snapshots:
+    """Saves and loads the snapshots of one table shard."""
+
+    def __init__(self, store: Store, *, table_id: str, shard: int, guard: Any) -> None:
+        self._store = store
+        self._table_id = table_id
+        self._shard = shard
+        self._guard = guard
+        self._pieces: list[str] = []
+
+    def save(self, snapshot: PackedArrays) -> None:
+        """Write `snapshot`, whose facts hold its `generation` and the log id `after` which entries are not in it."""
+        generation = int(snapshot.facts["generation"])
+        entries = {name: self._save_array(generation, name, array) for name, array in snapshot.arrays.items()}
+        fields = {"generation": str(generation), "facts": json.dumps(snapshot.facts), "arrays": json.dumps(entries)}
+
+        def fill(pipeline: Any) -> None:
+            pipeline.hset(self._key(), mapping=fields)
+            pipeline.hset(keys.table_position(self._table_id, self._shard), "generation", generation)
+            pipeline.xtrim(keys.table_log(self._table_id, self._shard), minid=_following(str(snapshot.facts["after"])))
+
+        self._guard(f"switch to snapshot {generation} of table {self._table_id}", fill)
+        older, self._pieces = self._pieces, self._piece_keys(generation, entries)
+        if older:
+            self._store.run("delete the previous snapshot", lambda client: client.unlink(*older))
+
+    def load(self) -> PackedArrays | None:
+        """The newest snapshot; None when there is none, or nothing of use is left of it."""
+        reply: Any = self._store.run("read the snapshot of a table", lambda client: client.hgetall(self._key()))
+        if not reply:
+            return None
+        generation, facts, entries = int(reply[b"generation"]), json.loads(reply[b"facts"]), json.loads(reply[b"arrays"])
+        self._pieces = self._piece_keys(generation, entries)
+        arrays = {name: self._load_array(generation, name, entry) for name, entry in entries.items()}
+        lost = sorted(name for name, array in arrays.items() if array is None)
+        if lost:
+            _LOG.error("snapshot %d of table %s shard %d has lost: %s", generation, self._table_id, self._shard, ", ".join(lost))
+        if set(lost) - {REBUILT}:
+            return None
+        return PackedArrays(facts=facts, arrays={name: array for name, array in arrays.items() if array is not None})
+
+    def _save_array(self, generation: int, name: str, array: npt.NDArray[Any]) -> dict[str, Any]:
+        buffer = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pieces = max(1, -(-len(buffer) // PIECE_BYTES))
+        for piece in range(pieces):
+            part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES].tobytes()
+            key = self._key(f"{generation}:{name}:{piece}")
+            self._store.run("write a snapshot", lambda client, key=key, part=part: client.set(key, part))
+        return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer)}
+
+    def _load_array(self, generation: int, name: str, entry: dict[str, Any]) -> npt.NDArray[Any] | None:
+        names = [self._key(f"{generation}:{name}:{piece}") for piece in range(entry["pieces"])]
+        parts: Any = self._store.run("read a snapshot", lambda client: [client.get(key) for key in names])
+        buffer = b"".join(part or b"" for part in parts)
+        if zlib.crc32(buffer) != entry["crc"] or len(buffer) != entry["count"] * np.dtype(entry["dtype"]).itemsize:
+            return None
+        return np.frombuffer(buffer, entry["dtype"])
+
+    def _piece_keys(self, generation: int, entries: dict[str, Any]) -> list[str]:
+        return [self._key(f"{generation}:{name}:{piece}") for name, entry in entries.items() for piece in range(entry["pieces"])]
+
+    def _key(self, part: str = "") -> str:
+        return keys.table_snapshot(self._table_id, self._shard, part)
+
+
+def _following(log_id: str) -> str:
+    milliseconds, number = log_id.split("-")
+    return f"{milliseconds}-{int(number) + 1}"
