@@ -1,4 +1,4 @@
-"""What every operator must do, whatever else it does: empty, one item, slow reader, errors, stop, description, state, counters."""
+"""What every operator must do: empty, one item, slow reader, errors, stop, description, state, counters."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OPERATORS: dict[str, Build] = {
     "throttle": lambda stream: stream.throttle(every_steps=1),
     "duplicate in turn": both_copies("round_robin"),
     "duplicate in threads": both_copies("as_ready"),
-    "union of one": lambda stream: union(stream),
+    "union of one": union,
     "union of two": two_emitted,
     "report": lambda stream: stream.report(every_s=0),
 }
