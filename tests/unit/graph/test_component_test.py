@@ -9,8 +9,8 @@ from typing import ClassVar
 import pytest
 
 from rollstream.graph.component_test import component_test
-from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.initializers import Constant
+from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
 

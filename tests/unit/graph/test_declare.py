@@ -11,8 +11,8 @@ import pytest
 from rollstream.clock import FakeClock
 from rollstream.errors import ConfigError
 from rollstream.graph import CategoricalPolicy, DoubleQLoss, QPolicy, declare
-from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.initializers import Constant
+from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
 from rollstream.graph.report import BuildReport, Compiled
 from rollstream.graph.scope import Scope, api

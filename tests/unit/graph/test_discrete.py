@@ -35,7 +35,9 @@ def test_an_unbounded_box_action_is_refused_with_what_to_use_instead(
     policy: Callable[..., object], box: Callable[..., Leaf]
 ) -> None:
     action = Leaf(name="action", kind="box", dtype="<f4", shape=(1,), low=(float("-inf"),), high=(float("inf"),))
-    with pytest.raises(SpaceError, match=r"^action: .*Policy.act, argument action: needs a Discrete space, got Box .* no finite bounds; wrap it"):
+    with pytest.raises(
+        SpaceError, match=r"^action: .*Policy.act, argument action: needs a Discrete space, got Box .* no finite bounds; wrap it"
+    ):
         policy((box(),), action)
 
 

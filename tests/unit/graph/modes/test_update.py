@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 
 from rollstream.errors import ConfigError, NonFiniteError, SchemaMismatch
 from rollstream.graph import CategoricalPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
-from rollstream.graph.inputs import Arguments, sample
 from rollstream.graph.initializers import Constant
+from rollstream.graph.inputs import Arguments, sample
 from rollstream.graph.losses import LossResult
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
@@ -167,9 +167,7 @@ def test_arguments_that_cannot_work_are_refused(ppo: PpoLoss) -> None:
     with pytest.raises(ConfigError, match="learning_rate must be finite and >= 0, got nan"):
         update.update(columns, learning_rate=float("nan"), **SETTINGS)
     with pytest.raises(ConfigError, match="batch_rows is 4, but this update was built for 8; build another"):
-        update.update_many(
-            columns, epochs=1, batch_rows=4, generator=np.random.default_rng(0), learning_rate=1e-3, **SETTINGS
-        )
+        update.update_many(columns, epochs=1, batch_rows=4, generator=np.random.default_rng(0), learning_rate=1e-3, **SETTINGS)
     with pytest.raises(ConfigError, match="PpoLoss has no target network to synchronize"):
         update.sync_target()
     with pytest.raises(ConfigError, match="batch_rows must be >= 1, got 0"):

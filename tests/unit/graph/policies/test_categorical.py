@@ -34,9 +34,7 @@ def test_actions_are_indices_whatever_the_start_of_the_space(policy: Categorical
     assert columns["action"].dtype == np.int64
 
 
-def test_acting_and_evaluating_agree_about_log_prob_and_value(
-    policy: CategoricalPolicy, generator: np.random.Generator
-) -> None:
+def test_acting_and_evaluating_agree_about_log_prob_and_value(policy: CategoricalPolicy, generator: np.random.Generator) -> None:
     acting = build_acting(policy, batch=16)
     flat = acting.layout.init(1) + generator.normal(0, 0.3, acting.layout.size).astype(np.float32)
     acting.load(flat)
@@ -77,7 +75,9 @@ def test_a_policy_without_value_head_gives_and_estimates_no_values(
         reference(policy, api="values", layout=acting.layout, flat=acting.layout.init(0), inputs=observation)
 
 
-def test_a_space_of_one_action_works(box: Callable[..., Leaf], discrete: Callable[..., Leaf], generator: np.random.Generator) -> None:
+def test_a_space_of_one_action_works(
+    box: Callable[..., Leaf], discrete: Callable[..., Leaf], generator: np.random.Generator
+) -> None:
     acting = build_acting(CategoricalPolicy((box(4),), discrete(1)), batch=3)
     columns = acting.act({"observation": np.zeros((3, 4), np.float32)}, generator)
     assert columns["action"].tolist() == [0, 0, 0]

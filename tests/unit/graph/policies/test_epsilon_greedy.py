@@ -24,9 +24,7 @@ def policy(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> QPolicy:
 def acting(policy: QPolicy) -> Acting:
     """Its best action is 2."""
     acting = build_acting(policy, batch=ROWS)
-    acting.load(
-        acting.layout.join({"head.weight": np.array([[0, 1, 2, -1]], np.float32), "head.bias": np.zeros(4, np.float32)})
-    )
+    acting.load(acting.layout.join({"head.weight": np.array([[0, 1, 2, -1]], np.float32), "head.bias": np.zeros(4, np.float32)}))
     return acting
 
 
