@@ -86,6 +86,7 @@ class Learner:
                 token_key=keys.experiment_token(experiment),
                 owner=self._life.member,
                 ttl_s=self._settings.lease_ttl_s,
+                inherit=bool(self._settings.member_id),
             )
             if lease is not None:
                 return experiment, lease

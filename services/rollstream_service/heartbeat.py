@@ -39,6 +39,7 @@ class Heartbeat:
         self._members.announce(self._record())
         self._life.health.condition("redis", ok=True)
         self._life.health.expect("heartbeat", within_s=60.0)
+        self._wake.set()  # the first record could not say yet that Redis is there
         self._thread.start()
 
     def now(self) -> None:

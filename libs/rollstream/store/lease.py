@@ -40,7 +40,9 @@ class Lease:
         self._renewed_s = store.clock.monotonic_s()
 
     @staticmethod
-    def acquire(store: Store, *, key: str, token_key: str, owner: str, ttl_s: float) -> Lease | None:
+    def acquire(
+        store: Store, *, key: str, token_key: str, owner: str, ttl_s: float, inherit: bool = False
+    ) -> Lease | None:
         """Take the lease if it is free; None when another owner has it.
 
         Args:
@@ -48,6 +50,8 @@ class Lease:
             token_key: counter of tokens; outlives the lease.
             owner: shown to people, and to this owner's own retries.
             ttl_s: seconds without renewal after which others may take it.
+            inherit: take over at once what an earlier process of the same name holds. For names that only one living process
+                has (a supervisor's child, a StatefulSet's pod); should the earlier one live after all, its token is fenced off.
         """
         tried: set[bytes] = set()
 
@@ -55,7 +59,7 @@ class Lease:
             with client.pipeline(transaction=True) as pipeline:
                 pipeline.watch(key, token_key)  # type: ignore[no-untyped-call]
                 held = pipeline.get(key)
-                if held is not None:
+                if held is not None and not (inherit and _owner(held) == owner):
                     # our own, when the reply of an earlier attempt was lost on the way
                     return _token(held) if held in tried else None
                 token = int(pipeline.get(token_key) or 0) + 1
@@ -79,7 +83,7 @@ class Lease:
     def owner_of(store: Store, *, key: str) -> str | None:
         """Who holds the lease now; None when it is free."""
         held = store.run(f"read the lease {key}", lambda client: client.get(key))
-        return held.decode().split(":", 1)[1] if isinstance(held, bytes) else None
+        return _owner(held) if isinstance(held, bytes) else None
 
     def remaining_s(self) -> float:
         """Seconds for which it is surely still ours, by this process's clock; 0 when it may be gone."""
@@ -154,6 +158,10 @@ class Lease:
 
 def _value(token: int, owner: str) -> bytes:
     return f"{token}:{owner}".encode()
+
+
+def _owner(value: bytes) -> str:
+    return value.decode().split(":", 1)[1]
 
 
 def _token(value: bytes) -> int:
