@@ -1,8 +1,17 @@
-"""Which algorithms there are. Their modules are imported when asked for, so that listing them costs nothing."""
+"""Which algorithms there are: our own, and those of installed packages.
+
+A package brings an algorithm by an entry point of the group `rollstream.algorithms`, which names an `Algorithm`:
+
+    [project.entry-points."rollstream.algorithms"]
+    my-ppo = "my_package.my_ppo:ALGORITHM"
+
+Only what is installed can be named, so a spec from the network never chooses what is imported. Pages are imported when asked for.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,9 +29,11 @@ __all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """One algorithm: a folder of three pages (`config.py`, `agent.py`, `flow.py`)."""
+    """One algorithm: a package of three pages (`config.py`, `agent.py`, `flow.py`)."""
 
     name: str
+    package: str
+    """Package of the pages."""
     settings: str
     """Class of its settings, in `config.py`."""
     agent: str
@@ -32,28 +43,37 @@ class Algorithm:
 
     def page(self, name: str) -> Any:
         """The module `config`, `agent` or `flow` of this algorithm."""
-        return importlib.import_module(f"rollstream.algorithms.{self.name}.{name}")
+        return importlib.import_module(f"{self.package}.{name}")
 
 
+GROUP = "rollstream.algorithms"
 ALGORITHMS = {
     entry.name: entry
     for entry in (
-        Algorithm(name="ppo", settings="PpoConfig", agent="PpoAgent", needs_replay=False),
-        Algorithm(name="dqn", settings="DqnConfig", agent="DqnAgent", needs_replay=True),
+        Algorithm(name="ppo", package=f"{GROUP}.ppo", settings="PpoConfig", agent="PpoAgent", needs_replay=False),
+        Algorithm(name="dqn", package=f"{GROUP}.dqn", settings="DqnConfig", agent="DqnAgent", needs_replay=True),
     )
 }
 
 
 def known() -> list[str]:
     """Names of all algorithms."""
-    return sorted(ALGORITHMS)
+    return sorted({*ALGORITHMS, *(entry.name for entry in importlib.metadata.entry_points(group=GROUP))})
 
 
 def algorithm(name: str) -> Algorithm:
     """The algorithm called `name`; a `ConfigError` with a suggestion when there is none."""
-    if name not in ALGORITHMS:
-        raise ConfigError(f"unknown algorithm {name!r}{suggestion(name, known())}")
-    return ALGORITHMS[name]
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    for entry in importlib.metadata.entry_points(group=GROUP, name=name):
+        found = entry.load()
+        if not isinstance(found, Algorithm):
+            raise ConfigError(
+                f"entry point {name!r} of {GROUP} must name an Algorithm, {entry.value} is a {type(found).__name__}; "
+                "see docs/algorithms.md"
+            )
+        return found
+    raise ConfigError(f"unknown algorithm {name!r}{suggestion(name, known())}")
 
 
 def settings_type(name: str) -> type[Frozen]:

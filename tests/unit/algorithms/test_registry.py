@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rollstream.algorithms import algorithm, known, needs_replay, settings_type
@@ -17,6 +19,22 @@ def test_ppo_and_dqn_are_known() -> None:
 def test_an_unknown_algorithm_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match="unknown algorithm 'dqnn'; did you mean 'dqn'"):
         algorithm("dqnn")
+
+
+def test_an_installed_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "theirs.py").write_text(
+        "from rollstream.algorithms import Algorithm\n"
+        "ALGORITHM = Algorithm(name='mine', package='theirs', settings='S', agent='A', needs_replay=False)\n"
+    )
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rollstream.algorithms]\nmine = theirs:ALGORITHM\nwrong = theirs:__name__\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "mine" in known()
+    assert algorithm("mine").package == "theirs"
+    with pytest.raises(ConfigError, match="entry point 'wrong' of rollstream.algorithms must name an Algorithm"):
+        algorithm("wrong")
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
