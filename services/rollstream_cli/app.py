@@ -9,8 +9,9 @@ from rollstream_cli.commands.cell import down, scale, up
 from rollstream_cli.commands.checkpoint import checkpoint
 from rollstream_cli.commands.experiments import pause, stop, submit
 from rollstream_cli.commands.logs import logs
+from rollstream_cli.commands.resume import resume
 from rollstream_cli.commands.status import status
-from rollstream_cli.commands.train import resume, train
+from rollstream_cli.commands.train import train
 
 __all__ = ["app"]
 

@@ -15,11 +15,13 @@ from rollstream.errors import ConfigError, RollstreamError
 __all__ = ["error_console", "print_error", "result_console", "write_json"]
 
 STANDARD_OUTPUT = "-"
+FILE_COLUMNS = 200
+"""Width of tables that do not go to a terminal: wide enough that ids are not broken in two."""
 
 
 def result_console() -> Console:
     """For results that people read."""
-    return Console(highlight=False)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)
 
 
 def error_console() -> Console:

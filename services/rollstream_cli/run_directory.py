@@ -50,7 +50,7 @@ class Run:
     cell_dir: Path
     spec: Mapping[str, Any]
 
-    def newest_checkpoints(self) -> str | None:
+    def checkpoints(self) -> str | None:
         """Where its checkpoints are; None when it has made none."""
         folder = self.directory / "checkpoints"
         return str(folder.absolute()) if any(path.name.isdigit() for path in folder.glob("*")) else None
@@ -63,12 +63,14 @@ class Run:
             )
 
 
-def find_run(name: str, *, runs_dir: Path) -> Run:
-    """The run in the folder `name`, or with that id in `runs_dir`."""
+def find_run(name: str, *, runs_dir: Path) -> Run | None:
+    """The run of `train` in the folder `name`, or with that id in `runs_dir`; None when there is none."""
     for directory in (Path(name), runs_dir / name):
-        if directory.is_dir():
+        if (directory / RUN_FILE).is_file():
             return read_run(directory)
-    raise ConfigError(f"there is no run {name!r}, neither as a folder nor in {runs_dir}")
+    if Path(name).is_dir():
+        return read_run(Path(name))  # says what is missing
+    return None
 
 
 def read_run(directory: Path) -> Run:

@@ -20,7 +20,7 @@ def up(
     directory: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Directory of the cell; else runs/cell.")] = None,
     actors: Annotated[int, typer.Option(min=0, help="Actor processes at the start.")] = 2,
     learners: Annotated[int, typer.Option(min=1, help="Learner processes: so many experiments run at once.")] = 1,
-    replay_shards: Annotated[int, typer.Option(min=1, help="Replay shards.")] = 1,
+    replay_shards: Annotated[int, typer.Option(min=0, help="Replay shards; 0 when no algorithm has tables.")] = 1,
     host: Annotated[str, typer.Option(help="Address on which the REST API and the dashboard listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the REST API; 0 takes a free one.")] = 0,
     detach: Annotated[bool, typer.Option(help="Run in the background; with --no-detach until Ctrl-C.")] = True,

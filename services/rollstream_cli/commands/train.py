@@ -1,4 +1,4 @@
-"""`rollstream train` and `rollstream resume`: a run on this machine, from start to summary."""
+"""`rollstream train`: a run on this machine, from start to summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rollstream.config import ExperimentSpec
     from rollstream_cli.training import RunOutcome
 
-__all__ = ["resume", "train"]
+__all__ = ["train", "train_in_cell"]
 
 
 def train(
@@ -57,36 +57,7 @@ def train(
     from rollstream_cli.run_directory import new_run_id
 
     run_id = new_run_id(spec.name)
-    _train_in_cell(spec, run_id=run_id, cell_dir=runs_dir / run_id, runs_dir=runs_dir, json_to=json_to, resumed=False)
-
-
-def resume(
-    run: Annotated[str, typer.Argument(metavar="RUN_DIR|ID", help="Folder of a run, or its id in --runs-dir.")],
-    *,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting that changes.")] = None,
-    stop_return: Annotated[float | None, typer.Option(help="Stop at this mean return of the last episodes.")] = None,
-    stop_steps: Annotated[int | None, typer.Option(help="Stop after so many environment steps, earlier ones included.")] = None,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - for stdout.")
-    ] = None,
-    runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
-) -> None:
-    """Continue a run of `train` that was stopped, killed or has finished, from its newest checkpoint."""
-    from rollstream_cli.document import SpecOptions, build_spec
-    from rollstream_cli.run_directory import find_run
-
-    found = find_run(run, runs_dir=runs_dir)
-    changes = SpecOptions(
-        stop_return=stop_return,
-        stop_steps=stop_steps,
-        overrides=settings or (),
-        from_checkpoint=found.newest_checkpoints(),
-    )
-    spec = build_spec(changes, base=found.spec)
-    found.check_that_it_can_go_on(spec)
-    _train_in_cell(
-        spec, run_id=found.experiment, cell_dir=found.cell_dir, runs_dir=found.directory.parent, json_to=json_to, resumed=True
-    )
+    train_in_cell(spec, run_id=run_id, cell_dir=runs_dir / run_id, runs_dir=runs_dir, json_to=json_to, resumed=False)
 
 
 def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) -> None:
@@ -107,7 +78,7 @@ def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) 
         write_json(summary, json_to)
 
 
-def _train_in_cell(
+def train_in_cell(
     spec: ExperimentSpec, *, run_id: str, cell_dir: Path, runs_dir: Path, json_to: str | None, resumed: bool
 ) -> None:
     from rollstream.algorithms import needs_replay

@@ -29,19 +29,19 @@ def test_an_id_is_the_name_and_six_hex_digits() -> None:
 def test_a_run_is_found_by_folder_and_by_id(tmp_path: Path) -> None:
     write(tmp_path / "ppo-abc123")
     by_id = find_run("ppo-abc123", runs_dir=tmp_path)
+    assert by_id is not None
     assert by_id == find_run(str(tmp_path / "ppo-abc123"), runs_dir=tmp_path / "none")
     assert (by_id.experiment, by_id.phase, by_id.cell_dir) == ("ppo-abc123", "stopped", tmp_path / "ppo-abc123" / "cell")
     assert ExperimentSpec.model_validate(dict(by_id.spec)) == SPEC
 
 
-def test_an_unknown_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no run 'nothing', neither as a folder nor in"):
-        find_run("nothing", runs_dir=tmp_path)
+def test_an_unknown_name_may_be_an_experiment_of_a_cell(tmp_path: Path) -> None:
+    assert find_run("nothing", runs_dir=tmp_path) is None
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no run of `rollstream train`"):
-        read_run(tmp_path)
+        find_run(str(tmp_path), runs_dir=tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"experiment": "a"}'])
@@ -66,9 +66,9 @@ def test_a_run_that_was_stopped_goes_on_with_its_rule(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_from_its_checkpoints_when_it_has_any(tmp_path: Path) -> None:
     write(tmp_path)
-    assert read_run(tmp_path).newest_checkpoints() is None
+    assert read_run(tmp_path).checkpoints() is None
     (tmp_path / "checkpoints" / "00000001").mkdir(parents=True)
-    assert read_run(tmp_path).newest_checkpoints() == str(tmp_path / "checkpoints")
+    assert read_run(tmp_path).checkpoints() == str(tmp_path / "checkpoints")
 
 
 def test_files_are_private_and_replaced_in_one_step(tmp_path: Path) -> None:
