@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollstream.errors import ConfigError, EnvironmentFault, FlowError
+from rollstream.errors import ConfigError, EnvironmentFault, FlowError, NonFiniteError, SchemaMismatch
 from rollstream.flow import describe_error
 from rollstream.metrics import Counters, Exposition, Waits, counters_source, render, waits_source
 from rollstream.store import Address, Store
@@ -97,7 +97,7 @@ class Actor:
             )
             try:
                 work.run(restart=restarts)
-            except (EnvironmentFault, FlowError, ConfigError) as error:
+            except (EnvironmentFault, NonFiniteError, FlowError, ConfigError, SchemaMismatch) as error:
                 restarts += 1
                 failures = 1 if work.rollouts >= FORGIVEN_ROLLOUTS else failures + 1
                 again = is_environment_fault(error) and failures <= self._settings.environment_restarts

@@ -15,7 +15,7 @@ from rollstream.algorithms.agent import Agent
 from rollstream.config import ExperimentSpec
 from rollstream.edges import EdgeWriter
 from rollstream.envs import Collector, VectorEnvironment, make_environment
-from rollstream.errors import EnvironmentFault, FlowError
+from rollstream.errors import EnvironmentFault, FlowError, NonFiniteError
 from rollstream.flow import ActorFragment, Description
 from rollstream.graph import build_acting
 from rollstream.metrics import Counters, Waits
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "is_environment_fault"]
 
+ENVIRONMENT_ERRORS = (EnvironmentFault, NonFiniteError)
 LOOK_S = 0.5
 """How often a wait looks whether the assignment has changed."""
 
@@ -166,4 +167,6 @@ class Work:
 
 def is_environment_fault(error: Exception) -> bool:
     """Whether the environment failed (worth a restart) and not a step of the flow."""
-    return isinstance(error, EnvironmentFault) or (isinstance(error, FlowError) and isinstance(error.__cause__, EnvironmentFault))
+    return isinstance(error, ENVIRONMENT_ERRORS) or (
+        isinstance(error, FlowError) and isinstance(error.__cause__, ENVIRONMENT_ERRORS)
+    )
