@@ -93,7 +93,9 @@ class Rig:
         inline: bool = False,
         stays_open: bool = False,
     ) -> Runner:
+        self.learner.stop.clear()
         self.edge.messages = list(items)
+        self.edge.given = 0
         self.edge.stays_open = stays_open
         runner = Runner(build(messages()), self.learner, inline=inline)
         self.runners.append(runner)
