@@ -12,6 +12,7 @@ from rollstream.graph.declare import Component, declare
 from rollstream.graph.executable import Executable, NumpyExecutable
 from rollstream.graph.inputs import fill, flat_inputs
 from rollstream.graph.layout import FlatLayout
+from rollstream.graph.modes.requirements import require_torch
 from rollstream.spaces import Columns
 
 __all__ = ["Acting", "ActingMode", "build_acting"]
@@ -137,6 +138,7 @@ def build_acting(policy: Component, *, batch: int, mode: ActingMode = "numpy") -
     if mode == "numpy":
         return Acting(policy, batch=batch, build=NumpyExecutable)
     if mode == "torch":
+        require_torch(mode)
         from rollstream.graph.backends.torch.executable import TorchExecutable
 
         return Acting(policy, batch=batch, build=TorchExecutable)

@@ -20,6 +20,7 @@ from rollstream.graph.inputs import flat_inputs
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses.loss import Loss
 from rollstream.graph.minibatches import Minibatches
+from rollstream.graph.modes.requirements import require_torch
 from rollstream.graph.optimizers.adam import Adam
 from rollstream.graph.report import BuildReport
 from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
@@ -226,10 +227,12 @@ def build_update(
     state = UpdateState.start(plan, parameters)
     report = BuildReport.of(of_loss, mode=mode)
     if mode == "torch":
+        require_torch(mode)
         from rollstream.graph.backends.torch.eager_update import EagerEngine
 
         return Update(plan, state, EagerEngine(plan, state), report)
     if mode == "torch-graph":
+        require_torch(mode)
         from rollstream.graph.backends.torch.graph_update import build_graph_engine
 
         engine, compiled = build_graph_engine(plan, state, clock=clock)
