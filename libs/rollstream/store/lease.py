@@ -58,7 +58,7 @@ class Lease:
         def operation(client: redis.Redis) -> int | None:
             with client.pipeline(transaction=True) as pipeline:
                 pipeline.watch(key, token_key)  # type: ignore[no-untyped-call]
-                held = pipeline.get(key)
+                held: bytes | None = pipeline.get(key)  # type: ignore[assignment]
                 if held is not None and not (inherit and _owner(held) == owner):
                     # our own, when the reply of an earlier attempt was lost on the way
                     return _token(held) if held in tried else None

@@ -12,7 +12,11 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock
 from rollstream.errors import DeadlineExceeded
-from rollstream.replay import InsertEntry, ItemRule, OpenRows, Sample, Table, TableSpec, UpdateEntry, WriteResult
+from rollstream.replay import Sample, Table, TableSpec, WriteResult
+from rollstream.replay.log import InsertEntry, UpdateEntry
+from rollstream.replay.open_rows import OpenRows
+from rollstream.replay.rules import ItemRule
+from rollstream.replay.samples import SampledItems
 from rollstream.spaces import Flag, Rollout
 
 __all__ = ["MemoryTable", "MemoryWriter"]
@@ -26,7 +30,7 @@ class MemoryTable:
         self.spec = spec
         self._clock = clock
         self._table = Table(spec, seed=seed)
-        self._rows: dict[tuple[int, int, int], npt.NDArray[np.void]] = {}
+        self._rows: dict[tuple[int, int, int], bytes] = {}
 
     def writer(self, rule: ItemRule, *, environments: int, writer: int) -> MemoryWriter:
         """The end of one actor."""
@@ -38,12 +42,7 @@ class MemoryTable:
             reason = self._table.sample_waits_for(batch_items)
             raise DeadlineExceeded(f"table {self.table_id}: the learner cannot sample {batch_items} items: {reason}")
         chosen = self._table.sample(batch_items)
-        rows = np.zeros((len(chosen), int(chosen.length.max())), self.spec.row_spec.dtype)
-        rows["flags"] = Flag.PAD
-        for index in range(len(chosen)):
-            for step in range(int(chosen.length[index])):
-                key = (int(chosen.writer[index]), int(chosen.env[index]), int(chosen.start[index]) + step)
-                rows[index, step] = self._rows[key]
+        rows = self._fetch(chosen)
         self._forget_garbage()
         return Sample(
             keys=chosen.keys,
@@ -54,6 +53,17 @@ class MemoryTable:
             rows=rows,
             lengths=chosen.length.astype(np.int32),
         )
+
+    def _fetch(self, chosen: SampledItems) -> npt.NDArray[np.void]:
+        """Rows [B, L] of items; beyond an item's length they are flagged PAD."""
+        dtype = self.spec.row_spec.dtype
+        runs = zip(chosen.writer.tolist(), chosen.env.tolist(), chosen.start.tolist(), chosen.length.tolist(), strict=True)
+        stored = self._rows
+        found = [stored[writer, env, row] for writer, env, start, length in runs for row in range(start, start + length)]
+        rows = np.zeros((len(chosen), int(chosen.length.max())), dtype)
+        rows["flags"] = Flag.PAD
+        rows[np.arange(rows.shape[1]) < chosen.length[:, None]] = np.frombuffer(b"".join(found), dtype)
+        return rows
 
     def can_sample(self, *, batch_items: int) -> bool:
         return self._table.can_sample(batch_items)
@@ -80,7 +90,7 @@ class MemoryTable:
             self._forget_garbage()
         return self._table.admitting is None
 
-    def insert(self, entry: InsertEntry, rows: dict[tuple[int, int, int], npt.NDArray[np.void]]) -> None:
+    def insert(self, entry: InsertEntry, rows: dict[tuple[int, int, int], bytes]) -> None:
         """Take a flush; what the limiter does not admit yet stays, and the table has no room until it is."""
         self._rows |= rows
         if self._table.begin(entry):
@@ -88,8 +98,8 @@ class MemoryTable:
 
     def _forget_garbage(self) -> None:
         garbage = self._table.take_garbage()
-        for writer, env, number in zip(garbage.writer, garbage.env, garbage.chunk_no, strict=True):
-            self._rows.pop((int(writer), int(env), int(number)), None)
+        for address in zip(garbage.writer.tolist(), garbage.env.tolist(), garbage.chunk_no.tolist(), strict=True):
+            self._rows.pop(address, None)
 
 
 class MemoryWriter:
@@ -98,8 +108,7 @@ class MemoryWriter:
     def __init__(self, table: MemoryTable, rule: ItemRule, *, environments: int, writer: int) -> None:
         self._table = table
         self._writer = writer
-        self._dtype = table.spec.row_spec.dtype
-        self._open = OpenRows(self._dtype, environments=environments, rule=rule, chunk_rows=1)
+        self._open = OpenRows(table.spec.row_spec.dtype, environments=environments, rule=rule, chunk_rows=1)
         self._sequence = 0
 
     def append(self, rollout: Rollout) -> WriteResult:
@@ -121,10 +130,8 @@ class MemoryWriter:
             length=cut.length,
             priority=np.zeros(len(cut.start), np.float32),
         )
-        rows = cut.payload.reshape(-1).view(self._dtype)
-        stored = {
-            (self._writer, int(env), int(number)): row for env, number, row in zip(cut.chunk_env, cut.chunk_no, rows, strict=True)
-        }
+        chunks = zip(cut.chunk_env.tolist(), cut.chunk_no.tolist(), cut.payload, strict=True)
+        stored = {(self._writer, env, number): row.tobytes() for env, number, row in chunks}
         self._table.insert(entry, stored)
         self._open.advance(cut)
         return WriteResult(items=len(cut.start), rows=len(rollout.rows), waited_s=0.0)
