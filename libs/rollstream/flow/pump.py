@@ -43,14 +43,14 @@ class Pump:
     def start(self) -> None:
         self._thread.start()
 
-    def join(self) -> None:
+    def join(self, *, deadline_s: float = JOIN_DEADLINE_S) -> None:
         """Wait for the thread to end. Stopping has been asked for before."""
         if not self._thread.is_alive():
             return
-        self._thread.join(JOIN_DEADLINE_S)
+        self._thread.join(deadline_s)
         if self._thread.is_alive():
             raise DeadlineExceeded(
-                f"thread {self._thread.name!r} did not end within {JOIN_DEADLINE_S:.0f} s of stopping; "
+                f"thread {self._thread.name!r} did not end within {deadline_s:.1f} s of stopping; "
                 f"a step of {self._name!r} is stuck"
             )
 

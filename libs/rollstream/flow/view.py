@@ -36,6 +36,7 @@ class NodeView:
     busy_s: float | None
     waited_s: float | None
     waits_for: str
+    waits_s: float
     depth_items: int
     bound_items: int
 
@@ -80,7 +81,7 @@ class FlowView:
             if node.bound_items:
                 facts.append(f"holds {node.depth_items} of {node.bound_items}")
             if node.waits_for:
-                facts.append(f"waits for {node.waits_for}")
+                facts.append(f"waits for {node.waits_for} since {node.waits_s:.1f} s")
             lines.append(", ".join(facts))
         return "\n".join(lines)
 
@@ -120,6 +121,10 @@ class Rates:
         self._meters = meters
         self._older = self._newer = self._mark()
 
+    def now_s(self) -> float:
+        """The time by the clock that waits are measured with."""
+        return self._clock.monotonic_s()
+
     def per_s(self) -> dict[str, tuple[float | None, float | None]]:
         """(items, environment steps) a second by node; None before any time has passed."""
         now_s, counts = self._mark()
@@ -148,7 +153,8 @@ def view_of(
 ) -> FlowView:
     """`description` as it stands, or as it runs when there are meters of it."""
     per_s = rates.per_s() if rates is not None else {}
-    nodes = tuple(_node_view(node, (meters or {}).get(node.name), per_s.get(node.name)) for node in description.nodes)
+    now_s = rates.now_s() if rates is not None else 0.0
+    nodes = tuple(_node_view(node, (meters or {}).get(node.name), per_s.get(node.name), now_s) for node in description.nodes)
     depths = {node.name: node.depth_items for node in nodes}
     rate_of = {node.name: node.items_per_s for node in nodes}
     edges = tuple(
@@ -165,7 +171,7 @@ def view_of(
     return FlowView(nodes=nodes, edges=edges, in_flight_env_steps=in_flight_env_steps)
 
 
-def _node_view(node: Node, meter: Meter | None, per_s: tuple[float | None, float | None] | None) -> NodeView:
+def _node_view(node: Node, meter: Meter | None, per_s: tuple[float | None, float | None] | None, now_s: float) -> NodeView:
     is_here = meter is not None and node.where == "learner"
     at_work = meter if meter is not None and is_here else Meter()
     items_per_s, env_steps_per_s = per_s if per_s is not None and is_here else (None, None)
@@ -182,6 +188,7 @@ def _node_view(node: Node, meter: Meter | None, per_s: tuple[float | None, float
         busy_s=at_work.busy_s if is_here else None,
         waited_s=at_work.waited_s if is_here else None,
         waits_for=at_work.waits_for,
+        waits_s=max(0.0, now_s - at_work.waits_since_s) if at_work.waits_for else 0.0,
         depth_items=at_work.depth_items,
         bound_items=at_work.bound_items,
     )

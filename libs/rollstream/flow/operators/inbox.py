@@ -46,8 +46,10 @@ class Inbox:
                 if message is not None:
                     self._note(message)
                     return message
-                if gathered and not self.missing(gathered):
+                missing = self.missing(gathered)
+                if gathered and not missing:
                     return None
+                self._meter.waits_for = f"messages on edge {self._edge.name} of {', '.join(sorted(missing)) or 'any actor'}"
         return None
 
     def admit(self, messages: Sequence[Batch]) -> Parcel:

@@ -42,19 +42,20 @@ class Throttle(Operator):
         settings = self.node.settings
         self.every = float(settings.get("every_s", settings.get("every_steps")) or 0)
         self.by_time = "every_s" in settings
-        self.last = self._now()
+        self.last: float | None = None
 
     def parcels(self) -> Iterator[Parcel]:
+        self.last = last = self._now() if self.last is None else self.last
         for parcel in self.inputs[0].parcels():
             now = self._now()
-            if now - self.last >= self.every:
-                self.last = now
+            if now - last >= self.every:
+                self.last = last = now
                 yield self.passed(parcel)
             else:
                 self.running.ledger.drop(parcel, reason=self.node.name)
 
     def state(self) -> dict[str, Any]:
-        return {"since_last": self._now() - self.last}
+        return {"since_last": 0.0 if self.last is None else self._now() - self.last}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.last = self._now() - float(state["since_last"])

@@ -23,10 +23,12 @@ class Reporting(Operator):
         self.every_s = float(self.node.settings["every_s"] or 0.0)
         self.number = 0
         self.metrics: dict[str, float] = {}
-        self.began_s = self.running.side.clock.monotonic_s()
         self._mark()
+        self.began_s = self.marked_s
 
     def parcels(self) -> Iterator[Parcel]:
+        self._mark()
+        self.began_s = self.marked_s
         for parcel in self.inputs[0].parcels():
             if isinstance(parcel.item, Batch):
                 self.metrics.update(parcel.item.metrics)
