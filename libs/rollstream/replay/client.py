@@ -210,7 +210,7 @@ class TableClient:
             reader.close()
 
     def restore(self, exported: bytes | bytearray | memoryview, *, deadline_s: float = 300.0) -> int:
-        """Replace the table's items by exported ones, whose rows are written anew; returns how many. It can be sampled at once."""
+        """Replace the table's items by exported ones, whose rows are written anew; returns how many. Then it can be sampled."""
         index = restore_table(
             exported,
             store=self._store,
@@ -280,8 +280,8 @@ class TableClient:
         self._store.run("report missing rows", lambda client: client.xadd(self._log_key, {b"d": entry}))
         if deadline.passed():
             raise DeadlineExceeded(
-                f"table {self.table_id}: rows of {int(gone.sum())} of {len(items)} sampled items are gone from Redis, and no others "
-                f"came within {deadline.waited_s():.1f} s"
+                f"table {self.table_id}: rows of {int(gone.sum())} of {len(items)} sampled items are gone from Redis, and no "
+                f"others came within {deadline.waited_s():.1f} s"
             )
         request = SampleRequest(batches=1, batch_items=int(gone.sum()), deadline_ms=int(deadline.remaining_s() * 1000))
         body = self._link.request("POST", f"{self._path}/samples", encode_request(request), deadline_s=deadline.remaining_s())

@@ -125,7 +125,8 @@ class _Chunks:
         return needed <= chunks_max
 
     def of_items(self, which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        return self._chunk[which[self._item]]
+        chunks: npt.NDArray[np.int64] = self._chunk[which[self._item]]
+        return chunks
 
     def any_of(self, chunk_marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Items that cover a marked chunk."""

@@ -47,7 +47,7 @@ def pack(facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> by
     prefix["header_bytes"], prefix["header_crc"] = len(header), zlib.crc32(header)
     parts: list[Any] = [prefix.tobytes(), header, bytes(_aligned(PREFIX.itemsize + len(header)) - PREFIX.itemsize - len(header))]
     for array in contiguous.values():
-        parts += [memoryview(array.reshape(-1).view(np.uint8)), bytes(_aligned(array.nbytes) - array.nbytes)]
+        parts += [array.reshape(-1).view(np.uint8).data, bytes(_aligned(array.nbytes) - array.nbytes)]
     return b"".join(parts)
 
 
@@ -63,7 +63,8 @@ def unpack(buffer: bytes | bytearray | memoryview, *, what: str) -> PackedArrays
     prefix = np.frombuffer(buffer, PREFIX, count=1)[0]
     if prefix["magic"] != b"RSTS" or prefix["layout"] != LAYOUT_VERSION:
         raise SchemaMismatch(
-            f"{what} begins with {prefix['magic']!r} layout {prefix['layout']}, this release reads b'RSTS' layout {LAYOUT_VERSION}"
+            f"{what} begins with {prefix['magic']!r} layout {prefix['layout']}, this release reads b'RSTS' "
+            f"layout {LAYOUT_VERSION}"
         )
     end = PREFIX.itemsize + int(prefix["header_bytes"])
     header = bytes(buffer[PREFIX.itemsize : end])
@@ -83,7 +84,7 @@ def unpack(buffer: bytes | bytearray | memoryview, *, what: str) -> PackedArrays
 
 
 def _crc(array: npt.NDArray[Any]) -> int:
-    return zlib.crc32(memoryview(array.reshape(-1).view(np.uint8))) if array.size else 0
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
 
 
 def _aligned(size: int) -> int:

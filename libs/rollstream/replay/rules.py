@@ -91,7 +91,7 @@ class NStep:
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """Every row but FINAL ones is an item of its own: data whose rows are complete in themselves (bandits, logged transitions)."""
+    """Every row but FINAL ones is an item of its own: for rows that are complete in themselves (bandits, logged transitions)."""
 
     def items(self, flags: npt.NDArray[np.uint8], offsets: Ints, *, closing: bool) -> ItemRuns:
         lengths = np.diff(offsets)

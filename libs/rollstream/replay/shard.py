@@ -98,7 +98,7 @@ class TableShard:
         return len(self._line)
 
     def take(self, entries: LogEntries) -> None:
-        """Take up log entries in order: updates and deletes at once, inserts into the line. One that cannot be read is counted."""
+        """Take up log entries in order: updates and deletes at once, inserts into the line. Unreadable ones are counted."""
         for entry_id, fields in entries:
             self.cursor = entry_id.decode()
             for kind, buffer in fields.items():
@@ -167,6 +167,10 @@ class TableShard:
         )
         return Progress(position=position, granted=granted)
 
+    def newly_admitted_writers(self) -> list[int]:
+        """Writers with credit that was not handed to `progress` yet."""
+        return list(self._granted)
+
     def give_back(self, progress: Progress) -> None:
         """What could not be acknowledged is acknowledged with the next progress."""
         for writer, sequence in progress.granted.items():
@@ -184,6 +188,10 @@ class TableShard:
             return False
         return self._items_since_snapshot >= max(SNAPSHOT_EVERY_ITEMS, self.table.size // 2)
 
+    def worth_a_snapshot(self) -> bool:
+        """Whether a snapshot would save a restart reading anything."""
+        return self.table.admitting is None and self._items_since_snapshot > 0
+
     def snapshot(self) -> PackedArrays:
         """The state now, to be saved with `save_snapshot`; it goes with the position `after` which the log is read again."""
         state = table_state(self.table)
@@ -193,7 +201,7 @@ class TableShard:
         return PackedArrays(facts={**state.facts, "generation": self._generation, "after": after}, arrays=state.arrays)
 
     def replace(self, state: PackedArrays) -> int:
-        """Put restored items in the place of what the table holds; what stands in line goes in first. Returns how many there are."""
+        """Put restored items in the place of what the table holds; what stands in line goes in first. Returns how many."""
         while self._line:
             entry_id, entry = self._line[0]
             if self.table.admitting is not None or self.table.begin(entry):

@@ -4,8 +4,8 @@
     <shard>:snapshot  {generation, facts, arrays}   then switched over in one transaction that also trims the log
     older generation                          deleted last
 
-A process that dies on the way leaves the previous snapshot in force, and its own pieces to be overwritten. An array whose checksum
-differs is as good as lost; without its priorities a snapshot is still of use (they start at the highest so far).
+A process that dies on the way leaves the previous snapshot in force, and its own pieces to be overwritten. An array with
+another checksum is as good as lost; without its priorities a snapshot is still of use (they start at the highest so far).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import zlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ class Snapshots:
         for piece in range(pieces):
             part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES].tobytes()
             key = self._key(f"{generation}:{name}:{piece}")
-            self._store.run("write a snapshot", lambda client, key=key, part=part: client.set(key, part))
-        return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer)}
+            self._store.run("write a snapshot", partial(_set, key, part))
+        return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer.data)}
 
     def _load_array(self, generation: int, name: str, entry: dict[str, Any]) -> npt.NDArray[Any] | None:
         names = [self._key(f"{generation}:{name}:{piece}") for piece in range(entry["pieces"])]
@@ -91,6 +92,10 @@ class Snapshots:
 
     def _key(self, part: str = "") -> str:
         return keys.table_snapshot(self._table_id, self._shard, part)
+
+
+def _set(key: str, value: bytes, client: Any) -> None:
+    client.set(key, value)
 
 
 def _following(log_id: str) -> str:

@@ -6,6 +6,7 @@ Scanning looks at every key of the database once, in small steps; it is for rare
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from rollstream.store import Store, chunk_prefix
@@ -25,11 +26,19 @@ def sweep_table(store: Store, *, table_id: str, shard: int, everything: bool = F
     while True:
         reply: Any = store.run(
             f"look for keys of table {table_id}",
-            lambda client, cursor=cursor: client.scan(cursor=cursor, match=pattern, count=SCAN_KEYS),
+            partial(_scan, cursor, pattern),
         )
         cursor, found = reply
         doomed = [key for key in found if everything or chunk.fullmatch(key)]
         if doomed:
-            deleted += int(store.run("delete keys of a table", lambda client, doomed=doomed: client.unlink(*doomed)))
+            deleted += int(store.run("delete keys of a table", partial(_unlink, doomed)))
         if not cursor:
             return deleted
+
+
+def _scan(cursor: int, pattern: bytes, client: Any) -> Any:
+    return client.scan(cursor=cursor, match=pattern, count=SCAN_KEYS)
+
+
+def _unlink(doomed: list[bytes], client: Any) -> Any:
+    return client.unlink(*doomed)

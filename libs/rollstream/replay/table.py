@@ -255,7 +255,7 @@ class Table:
 
     def remove_all(self) -> None:
         """Remove every item: reset, or making place for a restored state."""
-        self._remove(self.items.live(), reason="deleted")
+        self._remove(self.items.live(), reason="reset")
 
     def take_garbage(self) -> ChunkAddresses:
         """Chunks that no item and no writer needs any more, since the last call."""

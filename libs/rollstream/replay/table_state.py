@@ -108,7 +108,8 @@ def _load_facts(table: Table, facts: Mapping[str, Any]) -> None:
     table.limiter.sampled = int(facts["sampled"])
     table.items.next_number = max(table.items.next_number, int(facts["next_number"]))
     table.max_priority = float(facts["max_priority"])
-    table.counters.update(facts["counters"])
+    for name, count in facts["counters"].items():
+        table.counters[name] = max(table.counters[name], count)
     table.sampling_generator.bit_generator.state = facts["sampling_generator"]
     table.removal_generator.bit_generator.state = facts["removal_generator"]
 

@@ -233,12 +233,11 @@ class TableWriter:
 
     def _needed_sequence(self) -> int:
         """The sequence number that must be acknowledged before the next flush."""
-        allowed = total = 0
-        for flush in reversed(self._in_flight):
-            total += flush.bytes
-            if allowed + 1 >= self._spec.unread_entries or total > self._spec.unread_bytes:
+        total_bytes = 0
+        for entries, flush in enumerate(reversed(self._in_flight), start=1):
+            total_bytes += flush.bytes
+            if entries >= self._spec.unread_entries or total_bytes > self._spec.unread_bytes:
                 return flush.sequence
-            allowed += 1
         return 0
 
     def _settle(self, acknowledged: int) -> None:

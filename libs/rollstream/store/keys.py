@@ -36,6 +36,8 @@ __all__ = [
     "idempotency",
     "member",
     "members",
+    "replay_lease",
+    "replay_token",
     "table_credit",
     "table_lease",
     "table_log",
@@ -197,6 +199,16 @@ def edge_dead_letters(experiment_id: str, name: str) -> str:
 
 
 # -- tables
+
+
+def replay_lease(shard: int) -> str:
+    """Which process serves the shard of this number of all tables: `<token>:<owner>`; expires unless renewed."""
+    return f"rs:replay:{shard}:lease"
+
+
+def replay_token(shard: int) -> str:
+    """Counter of that lease: the newest fencing token."""
+    return f"rs:replay:{shard}:token"
 
 
 def tables() -> str:

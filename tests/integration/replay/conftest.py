@@ -1,0 +1,150 @@
+"""A replay service as a process of its own, and rollouts to write."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from rollstream.clock import SystemClock
+from rollstream.replay import MinSize, TableClient, TableSpec
+from rollstream.spaces import Column, Episodes, Flag, Rollout, RowSpec
+from rollstream.store import Address, Members, Store
+
+ROWS = RowSpec(
+    (
+        Column(name="observation", dtype="<f4", shape=(3,)),
+        Column(name="action", dtype="<i8"),
+        Column(name="reward", dtype="<f4"),
+    )
+)
+TABLE = "run-abc123.replay"
+
+
+@dataclass
+class ReplayProcess:
+    """One `python -m rollstream_replay`."""
+
+    address: Address
+    member: str
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        environment = {
+            **os.environ,
+            "ROLLSTREAM_REDIS_URL": str(self.address),
+            "ROLLSTREAM_MEMBER_ID": self.member,
+            "ROLLSTREAM_SHARD": "0",
+            "ROLLSTREAM_LEASE_TTL_S": "1.0",
+            **self.environment,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rollstream_replay"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    def log_lines(self) -> list[dict[str, object]]:
+        """What it wrote; only after it ended."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        lines = self.process.stdout.read().decode().splitlines()
+        return [json.loads(line) if line.startswith("{") else {"event": line} for line in lines]
+
+
+@pytest.fixture
+def replay_process(store: Store, address: Address) -> Iterator[Callable[..., ReplayProcess]]:
+    """Starts replay services and ends them after the test."""
+    made: list[ReplayProcess] = []
+
+    def start(member: str = "replay-0", **environment: str) -> ReplayProcess:
+        process = ReplayProcess(address=address, member=member, environment=environment)
+        process.start()
+        made.append(process)
+        return process
+
+    yield start
+    for process in made:
+        if process.process is not None and process.process.poll() is None:
+            process.kill()
+
+
+@pytest.fixture
+def client(store: Store, address: Address) -> Iterator[TableClient]:
+    made = TableClient(store, address, table_id=TABLE, clock=SystemClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def members(store: Store) -> Members:
+    return Members(store)
+
+
+def make_spec(**changes: object) -> TableSpec:
+    return TableSpec.model_validate({"name": "replay", "max_items": 1000, "limiter": MinSize(), "rows": ROWS, **changes})
+
+
+class Episodic:
+    """Rollouts of environments whose episodes have a fixed length; the first observation feature counts an environment's rows."""
+
+    def __init__(self, environments: int, *, episode_steps: int) -> None:
+        self.environments = environments
+        self.episode_rows = episode_steps + 1
+        self.row = 0
+
+    def rollout(self, rows: int, *, version: int = 1) -> Rollout:
+        """The next `rows` rows of each environment."""
+        numbers = np.arange(self.row, self.row + rows)
+        self.row += rows
+        packed = np.zeros((self.environments, rows), ROWS.dtype)
+        within = numbers % self.episode_rows
+        packed["flags"] = (within == 0) * Flag.FIRST + (within == self.episode_rows - 1) * (Flag.FINAL | Flag.TERMINATED)
+        packed["version"] = version
+        packed["observation"][..., 0] = numbers
+        packed["observation"][..., 1] = np.arange(self.environments)[:, None]
+        packed["action"] = numbers % 2
+        packed["reward"] = numbers
+        following = np.zeros((self.environments, 3), np.float32)
+        following[:, 0] = self.row
+        following[:, 1] = np.arange(self.environments)
+        return Rollout(
+            rows=packed.reshape(-1),
+            offsets=np.arange(self.environments + 1, dtype=np.int64) * rows,
+            next_observation={"observation": following},
+            version=version,
+            env_steps=int((within != self.episode_rows - 1).sum()) * self.environments,
+            episodes=Episodes(),
+        )
+
+
+@pytest.fixture
+def episodic() -> Callable[..., Episodic]:
+    return Episodic
+
+
+@pytest.fixture
+def spec() -> Callable[..., TableSpec]:
+    return make_spec
+
+
+@pytest.fixture
+def table_id() -> str:
+    return TABLE
