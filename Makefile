@@ -7,7 +7,7 @@ RUNS ?= runs
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test lint test-redis7 test-envpool test-learning test-chaos test-compose test-cluster bench schema clean
+.PHONY: help setup train test lint test-redis7 test-envpool test-learning test-chaos test-compose test-cluster bench schema docs clean
 
 help: ## list the targets and what each does
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: setup ## measure training and replay on this machine, JSON on standard ou
 
 schema: setup ## write the chart's values.schema.json from the typed models
 	$(BIN)/python -m rollstream_control.cluster.values_schema > helm/rollstream/values.schema.json
+
+docs: setup ## write docs/reference.md (settings, commands, JSON keys, metrics) from the code
+	$(BIN)/python -m rollstream_cli.reference > docs/reference.md
 
 clean: ## remove the virtual environment, caches and built files (runs/ stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis libs/*.egg-info
