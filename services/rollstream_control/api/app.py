@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from fastapi import APIRouter, FastAPI
 
 from rollstream_control.api import cell, experiments, journals, tables
 from rollstream_control.api.body_limit import BodyLimit
 from rollstream_control.api.parts import CellParts
 from rollstream_control.api.problems import ProblemDocument, install, responses
+from rollstream_control.api.shards import Shards
 from rollstream_control.api.tokens import Tokens
 
 __all__ = ["create_app"]
@@ -42,10 +44,10 @@ def create_app(parts: CellParts, *, tokens: Tokens, probes: APIRouter, max_body_
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.shards = Shards()
+    app.state.validations = anyio.CapacityLimiter(experiments.VALIDATIONS_AT_ONCE)
     yield
-    client = getattr(app.state, "shard_client", None)
-    if client is not None:
-        await client.aclose()
+    await app.state.shards.close()
 
 
 def _complete_schema(app: FastAPI) -> None:

@@ -34,7 +34,7 @@ class BodyLimit:
             message = await receive()
             received_bytes += len(message.get("body", b""))
             if received_bytes > self._max_body_bytes:
-                raise HTTPException(413, refusal)
+                raise HTTPException(413, refusal, headers={"Connection": "close"})
             return message
 
         await self._app(scope, limited, send)

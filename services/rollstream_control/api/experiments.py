@@ -72,7 +72,7 @@ async def submit(
     except ConfigError as error:
         raise Failure(str(error), status=400, kind="not-json") from error
     work = functools.partial(_submit, parts, document, idempotency_key, wanted_id)
-    created, shown = await anyio.to_thread.run_sync(work, limiter=_limiter(request))
+    created, shown = await anyio.to_thread.run_sync(work, limiter=request.app.state.validations)
     response.status_code = 201 if created else 200
     response.headers["Location"] = f"/v1/experiments/{shown.id}"
     return shown
@@ -82,14 +82,6 @@ def _submit(parts: CellParts, document: dict[str, Any], key: str | None, wanted_
     submitted = parts.submitter.submit(document, idempotency_key=key, wanted_id=wanted_id)
     shown = view(parts, parts.experiments.status(submitted.id), Surroundings.read(parts))
     return submitted.created, shown
-
-
-def _limiter(request: Request) -> anyio.CapacityLimiter:
-    state = request.app.state
-    if not hasattr(state, "validations"):
-        state.validations = anyio.CapacityLimiter(VALIDATIONS_AT_ONCE)
-    limiter: anyio.CapacityLimiter = state.validations
-    return limiter
 
 
 @router.get("", dependencies=[Depends(require_viewer)], summary="List experiments")
