@@ -82,8 +82,6 @@ class ExperimentSpec(Frozen):
     """How state is saved."""
     from_checkpoint: str | None = None
     """Path of a checkpoint (or of a run's checkpoint folder) to start from; None starts fresh."""
-    max_lag: int | None = Field(default=None, ge=0)
-    """Rows acted by weights more than this many versions old are dropped and counted; None keeps all."""
 
     @model_validator(mode="after")
     def _window_fits(self) -> ExperimentSpec:
