@@ -43,10 +43,9 @@ def main(settings: ControlSettings, life: Life) -> None:
         key_file=settings.redis_key_file,
     )
     bound = listen(settings.host, settings.port)
-    port = bound.getsockname()[1]
     store = Store(address, clock=life.clock, deadline_s=REQUEST_DEADLINE_S, name=life.member)
     store.check(deadline_s=settings.redis_deadline_s)
-    url = settings.advertise_url or f"http://{settings.host}:{port}"
+    url = settings.url(bound.getsockname()[1])
 
     wakeups = Wakeups(life.stopping)
     observation = Observation()
@@ -72,6 +71,7 @@ def main(settings: ControlSettings, life: Life) -> None:
         tokens=Tokens(operator=settings.operator_secret, viewer=settings.viewer_secret),
         probes=probe_router(life.health, observation.metrics),
         max_body_bytes=settings.max_body_bytes,
+        count=observation.count,
     )
 
     def record() -> MemberRecord:

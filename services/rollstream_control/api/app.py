@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 
 from rollstream_control.api import cell, experiments, journals, tables
 from rollstream_control.api.body_limit import BodyLimit
+from rollstream_control.api.counting import Counting
 from rollstream_control.api.parts import CellParts
 from rollstream_control.api.problems import ProblemDocument, install, responses
 from rollstream_control.api.shards import Shards
@@ -19,8 +20,20 @@ from rollstream_control.api.tokens import Tokens
 __all__ = ["create_app"]
 
 
-def create_app(parts: CellParts, *, tokens: Tokens, probes: APIRouter, max_body_bytes: int) -> FastAPI:
-    """The REST API of control as an ASGI application."""
+def create_app(
+    parts: CellParts,
+    *,
+    tokens: Tokens,
+    probes: APIRouter,
+    max_body_bytes: int,
+    count: Callable[[str, int], None],
+) -> FastAPI:
+    """The REST API of control as an ASGI application.
+
+    Args:
+        probes: routes of `/healthz`, `/readyz` and `/metrics`.
+        count: called with route and status of every answer.
+    """
     app = FastAPI(
         title="Rollstream",
         version=parts.version,
@@ -34,6 +47,7 @@ def create_app(parts: CellParts, *, tokens: Tokens, probes: APIRouter, max_body_
     app.state.parts = parts
     app.state.tokens = tokens
     app.add_middleware(BodyLimit, max_body_bytes=max_body_bytes)
+    app.add_middleware(Counting, count=count)
     install(app)
     for router in (experiments.router, journals.router, tables.router, cell.router):
         app.include_router(router)

@@ -15,7 +15,9 @@ from rollstream.config import ExperimentSpec, Frozen
 
 __all__ = ["ChartValues", "Values"]
 
-Quantity = TypeAliasType("Quantity", Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$")] | int | float)
+Quantity = TypeAliasType(
+    "Quantity", Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?)?$")] | int | float
+)
 Size = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTPE]i?)?$")]
 PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 Token = Annotated[str, StringConstraints(pattern=r"^(.{8,})?$")]

@@ -69,7 +69,7 @@ class KubernetesScaling:
         if owner is not None:
             raise Failure(
                 f"Deployment {self._deployment} is scaled by HorizontalPodAutoscaler {owner}, which would undo this: "
-                "change its minReplicas and maxReplicas, or turn it off (chart value actor.autoscaling.enabled=false)",
+                "change its minReplicas and maxReplicas, or turn it off (chart value actor.autoscaling.mode=control)",
                 status=409,
                 kind="autoscaled",
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import yaml
@@ -18,6 +19,15 @@ __all__ = ["bad_values", "finite", "parse_json", "parse_yaml"]
 
 MAX_DEPTH = 64
 """Nesting of documents that is accepted: far above any spec, far below Python's recursion limit."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe reader, with `1e-3` and `1e+06` as numbers: to YAML 1.1 they are text, to everybody else numbers."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def parse_json(body: bytes, *, what: str) -> dict[str, Any]:
@@ -32,7 +42,7 @@ def parse_json(body: bytes, *, what: str) -> dict[str, Any]:
 def parse_yaml(text: str, *, what: str) -> dict[str, Any]:
     """The YAML mapping in `text`, or a `ConfigError` that says where it is broken."""
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ConfigError(f"{what} is not YAML: {_reason(error)}") from error
     return _mapping(document, what=what)

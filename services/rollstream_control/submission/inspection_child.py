@@ -9,10 +9,10 @@ import contextlib
 import json
 import os
 import sys
-import traceback
 
 from rollstream.config import EnvironmentSpec
 from rollstream.errors import ConfigError, EnvironmentFault
+from rollstream.user_code import user_traceback
 from rollstream_control.submission.inspection import encode, is_missing_package
 from rollstream_control.submission.validation import Inspected
 
@@ -41,9 +41,7 @@ def _inspect(spec: EnvironmentSpec, allow: tuple[str, ...]) -> Inspected | Confi
     except EnvironmentFault as error:
         if is_missing_package(error):
             return None
-        cause = error.__cause__ or error
-        lines = traceback.format_exception(type(cause), cause, cause.__traceback__, limit=-5)
-        return ConfigError(f"{error}\n{''.join(lines).strip()}")
+        return ConfigError(f"{error}\n{user_traceback(error)}".strip())
 
 
 def _limit_cpu(seconds: int) -> None:

@@ -103,3 +103,12 @@ def test_metrics_count_members_and_experiments(control: Any, store: Store, event
     Members(store).announce(MemberRecord(id="learner-0", role="learner"))
     eventually(lambda: 'rollstream_experiments{phase="queued"} 1.0' in control.http.get("/metrics").text)
     eventually(lambda: 'rollstream_members{role="learner"} 1.0' in control.http.get("/metrics").text)
+
+
+def test_metrics_count_requests_by_route_and_not_by_path(control: Any) -> None:
+    for path in ("/v1/experiments/a-000000", "/v1/experiments/b-000000", "/made-up-1", "/made-up-2"):
+        control.http.get(path)
+    lines = [line for line in control.http.get("/metrics").text.splitlines() if line.startswith("rollstream_http_requests_total")]
+    assert 'rollstream_http_requests_total{route="/v1/experiments/{experiment}",status="404"} 2.0' in lines
+    assert 'rollstream_http_requests_total{route="other",status="404"} 2.0' in lines
+    assert "made-up" not in str(lines)

@@ -18,15 +18,19 @@ def test_json_and_yaml_give_the_same_document() -> None:
     assert parse_yaml(text, what="spec") == parse_json(body, what="spec") == expected
 
 
+def test_yaml_numbers_with_an_exponent_are_numbers() -> None:
+    assert parse_yaml("a: [1e-3, -1E+06, 2.e5, 1e]", what="spec") == {"a": [0.001, -1_000_000.0, 200_000.0, "1e"]}
+
+
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"", b"[" * 200_000])
 def test_broken_json_is_refused(body: bytes) -> None:
-    with pytest.raises(ConfigError, match="spec is not JSON"):
+    with pytest.raises(ConfigError, match="spec is not JSON: "):
         parse_json(body, what="spec")
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: b: c", "!!python/object/apply:os.system ['true']", "a: 2020-99-99"])
 def test_broken_yaml_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="spec is not YAML"):
+    with pytest.raises(ConfigError, match="spec is not YAML: "):
         parse_yaml(text, what="spec")
 
 
