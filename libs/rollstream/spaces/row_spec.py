@@ -80,6 +80,11 @@ class RowSpec:
         """16 hex digits; equal for equal columns in equal order, on every machine."""
         return hashlib.sha256(json.dumps(self.to_json()).encode()).hexdigest()[:16]
 
+    @property
+    def fields(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+        """(name, dtype, shape) of each column: the hashable form of `to_json`."""
+        return tuple((column.name, column.dtype, column.shape) for column in self.columns)
+
     def to_json(self) -> list[list[Any]]:
         """`[[name, dtype, [shape]], ...]`."""
         return [[column.name, column.dtype, list(column.shape)] for column in self.columns]

@@ -51,7 +51,7 @@ class DqnAgent:
                 ),
                 max_items=config.table_items,
                 batch_items=config.batch_items,
-                rows=rows,
+                rows=rows.fields,
             )
         }
 
