@@ -57,8 +57,8 @@ bench: setup ## measure training and replay on this machine, JSON on standard ou
 	@$(BIN)/rollstream bench train --algo ppo --env CartPole-v1 --seconds 20 --json -
 	@$(BIN)/rollstream bench replay --payload-bytes 400 --json -
 
-schema: setup ## write the chart's values.schema.json from the typed models
-	$(BIN)/python -m rollstream_control.cluster.values_schema > helm/rollstream/values.schema.json
+schema: setup ## write the generated files of the chart: values.schema.json from the typed values, the dashboard from the metrics
+	$(BIN)/python -m rollstream_control.chart helm/rollstream
 
 docs: setup ## write docs/reference.md (settings, commands, JSON keys, metrics) from the code
 	$(BIN)/python -m rollstream_cli.reference > docs/reference.md

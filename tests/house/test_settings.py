@@ -25,7 +25,7 @@ PACKAGES = (
     "rollstream_control",
 )
 UNITS = re.compile(
-    r"(_s|_bytes|_mb|_steps?|_updates?|_items?|_rows|_entries|_episodes|_threads|_restarts|_port|_shards?|_replicas|_percentage)$"
+    r"(_s|_bytes|_mb|_steps?|_updates?|_items?|_rows|_entries|_episodes|_threads|_restarts|_port|_shards?|_replicas|_percentage|_seconds)$"
 )
 UNITLESS = {
     # counts whose name is the unit, ratios, exponents and rates without one
