@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollstream.errors import ConfigError, EnvironmentFault, FlowError, NonFiniteError, SchemaMismatch
+from rollstream.errors import DeadlineExceeded, StoreError
 from rollstream.flow import describe_error
 from rollstream.metrics import Counters, Exposition, Waits, counters_source, render, waits_source
 from rollstream.store import Address, Store
@@ -48,7 +48,7 @@ class Actor:
         self._store.check()
         registry = Exposition(counters_source(self._counters), waits_source(self._waits)).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
-        url = settings.advertise_url or f"http://{settings.host}:{probes.port}"
+        url = settings.url(probes.port)
         watch = Watch(self._address, life=life)
         heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url))
         probes.start()
@@ -97,7 +97,9 @@ class Actor:
             )
             try:
                 work.run(restart=restarts)
-            except (EnvironmentFault, NonFiniteError, FlowError, ConfigError, SchemaMismatch) as error:
+            except (StoreError, DeadlineExceeded):
+                raise  # the cell's trouble, not the experiment's: this process starts anew
+            except Exception as error:  # whatever the user's code raises: told where the user sees it
                 restarts += 1
                 failures = 1 if work.rollouts >= FORGIVEN_ROLLOUTS else failures + 1
                 again = is_environment_fault(error) and failures <= self._settings.environment_restarts
@@ -111,8 +113,14 @@ class Actor:
         life.log.info("served", experiment=assignment.experiment, rollouts_of_last_try=work.rollouts)
 
     def _report(self, assignment: Assignment, error: Exception, *, fatal: bool) -> None:
-        told = describe_error(error)
-        self._life.log.error("the user's code failed", experiment=assignment.experiment, reason=told.message, fatal=fatal)
+        told = describe_error(error, where=f"actor {self._life.member!r}")
+        self._life.log.error(
+            "the experiment's code failed",
+            experiment=assignment.experiment,
+            reason=told.message,
+            traceback=told.traceback,
+            fatal=fatal,
+        )
         fault = Fault(
             kind="environment" if is_environment_fault(error) else "flow",
             actor=self._life.member,

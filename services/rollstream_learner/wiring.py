@@ -48,7 +48,7 @@ class Learner:
         self._store.check()
         registry = Exposition(self._samples, self._gauges).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
-        url = settings.advertise_url or f"http://{settings.host}:{probes.port}"
+        url = settings.url(probes.port)
         heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url))
         probes.start()
         heartbeat.start()

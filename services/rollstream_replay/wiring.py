@@ -30,7 +30,7 @@ def main(settings: ReplaySettings, life: Life) -> None:
     store = Store(address, clock=life.clock, deadline_s=settings.redis_deadline_s, name=life.member)
     store.check()
     bound = listen(settings.host, settings.port)
-    url = settings.advertise_url or f"http://{settings.host}:{bound.getsockname()[1]}"
+    url = settings.url(bound.getsockname()[1])
     waits = Waits(clock=life.clock)
     failures: list[BaseException] = []
 

@@ -44,7 +44,7 @@ class CommonSettings(BaseSettings):
     port: int = Field(default=0, ge=0, le=65_535)
     """TCP port; 0 takes a free one, and the member record says which."""
     advertise_url: str = ""
-    """URL under which others reach this process; empty makes one of host and port."""
+    """URL under which others reach this process; empty makes one of host (this machine's name when it listens everywhere) and port."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written; info tells life-cycle events only, nothing per step."""
     log_format: Literal["json", "text"] = "json"
@@ -70,6 +70,13 @@ class CommonSettings(BaseSettings):
             key_file=self.redis_key_file,
             password=password or None,
         )
+
+    def url(self, port: int) -> str:
+        """URL under which others reach this process, which listens on `port`."""
+        if self.advertise_url:
+            return self.advertise_url
+        host = socket.gethostname() if self.host in ("", "0.0.0.0", "::") else self.host
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def member_name(self, role: str) -> str:
         """`member_id`, or a name that is unique on this network."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from rollstream.errors import ConfigError
@@ -52,3 +54,24 @@ def test_the_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLSTREAM_REDIS_URL", "unix:///x")
     monkeypatch.setenv("ROLLSTREAM_REDIS_PASSWORD", "hunter2")
     assert "hunter2" not in repr(read_settings(CommonSettings))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("::1", "http://[::1]:80"),
+        ("0.0.0.0", f"http://{socket.gethostname()}:80"),
+        ("::", f"http://{socket.gethostname()}:80"),
+    ],
+)
+def test_who_listens_everywhere_is_reached_by_name(monkeypatch: pytest.MonkeyPatch, host: str, url: str) -> None:
+    monkeypatch.setenv("ROLLSTREAM_REDIS_URL", "unix:///x")
+    monkeypatch.setenv("ROLLSTREAM_HOST", host)
+    assert read_settings(CommonSettings).url(80) == url
+
+
+def test_an_advertised_url_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROLLSTREAM_REDIS_URL", "unix:///x")
+    monkeypatch.setenv("ROLLSTREAM_ADVERTISE_URL", "http://replay:8080")
+    assert read_settings(CommonSettings).url(80) == "http://replay:8080"
