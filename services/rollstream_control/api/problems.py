@@ -94,7 +94,7 @@ def install(app: FastAPI) -> None:
         detail = str(error.detail)
         if error.status_code == 404:
             detail = f"there is no {request.url.path}; /openapi.json lists what there is"
-        kind = HTTPStatus(error.status_code).name.lower().replace("_", "-")
+        kind = "too-big" if error.status_code == 413 else HTTPStatus(error.status_code).name.lower().replace("_", "-")
         headers = dict(error.headers) if error.headers else None
         return problem_response(detail, status=error.status_code, kind=kind, headers=headers)
 

@@ -52,7 +52,7 @@ def test_bodies_that_are_no_spec_are_refused(control: Any, body: bytes, content_
 def test_a_body_of_unknown_length_is_cut_off_at_the_limit(control: Any) -> None:
     chunks = (b"x" * 65_536 for _ in range(40))
     reply = control.http.post("/v1/experiments", content=chunks, headers={"Content-Type": "application/json"})
-    assert reply.status_code == 413
+    assert (reply.status_code, reply.json()["type"]) == (413, "urn:rollstream:problem:too-big")
     assert "larger than 1048576 bytes" in reply.json()["detail"]
 
 
