@@ -35,6 +35,8 @@ READ_ENTRIES = 128
 STANDBY_EVERY_S = 0.25
 TIDY_EVERY_S = 0.5
 POSITION_EVERY_S = 1.0
+GATHER_S = 0.003
+"""Pause after a read or an acknowledgement: under load several flushes then share one, and a writer has more in flight anyway."""
 REPEAT_CREDIT_EVERY_S = 5.0
 
 
@@ -85,6 +87,7 @@ class ShardServer:
         self._dirty = asyncio.Event()
         self._main: asyncio.Task[None] | None = None
         self._changes_id = "$"
+        health.condition("lease", ok=False, why=self._state)
 
     # --- for the API -----------------------------------------------------------------------------------------------------
 
@@ -150,7 +153,6 @@ class ShardServer:
 
     def start(self) -> None:
         """Begin, in the running event loop."""
-        self._health.condition("lease", ok=False, why="starting")
         self._main = asyncio.create_task(self._live(), name="shard")
 
     async def stop(self) -> None:
@@ -268,6 +270,7 @@ class ShardServer:
                 if self.tables.get(table_id) is table:
                     table.take(entries)
                     self.advance(table)
+            await asyncio.sleep(GATHER_S)
 
     def _read_logs(self, positions: dict[str, str]) -> list[tuple[str, LogEntries]]:
         """New entries of all logs; a change in the cell wakes too, for it may be a new table."""
@@ -297,6 +300,7 @@ class ShardServer:
                 await self.in_thread(partial(table.shard.acknowledge, progress))
             if later:
                 asyncio.get_running_loop().call_later(POSITION_EVERY_S, self._dirty.set)
+            await asyncio.sleep(GATHER_S)
 
     async def _tidy(self) -> None:
         reader = ChunkReader(self.address, clock=self._clock)

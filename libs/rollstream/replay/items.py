@@ -81,13 +81,18 @@ class Items:
         self._free_count += len(slots)
         self.size -= len(slots)
 
-    def occupy(self, slots: Ints, numbers: Ints) -> None:
-        """Fill an empty store with known slots and numbers: restore."""
+    def free_slots(self) -> Ints:
+        """Slots that were used and are free, the one used next last."""
+        return self._free[: self._free_count]
+
+    def occupy(self, slots: Ints, numbers: Ints, *, free: Ints | None) -> None:
+        """Fill an empty store with known slots and numbers (restore); `free` as `free_slots` gave it, if it did."""
         self.alive[slots] = True
         self.number[slots] = numbers
         self.size = len(slots)
-        self._high = int(slots.max()) + 1 if len(slots) else 0
-        holes = np.flatnonzero(~self.alive[: self._high])[::-1]
+        highest = max((int(part.max()) for part in (slots, free) if part is not None and len(part)), default=-1)
+        self._high = highest + 1
+        holes = np.flatnonzero(~self.alive[: self._high])[::-1] if free is None else free
         self._free[: len(holes)] = holes
         self._free_count = len(holes)
 

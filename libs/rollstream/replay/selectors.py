@@ -43,6 +43,10 @@ class Selector(Protocol):
         """Items that can be drawn now: N of importance weights."""
         ...
 
+    def order(self) -> Ints | None:
+        """Slots in the order in which inserting them anew gives the same future draws; None where any order does."""
+        ...
+
     def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
         """Draw `count` slots with replacement from a set that is not empty.
 
@@ -79,6 +83,9 @@ class UniformSelector:
     @property
     def sampleable(self) -> int:
         return self._size
+
+    def order(self) -> Ints | None:
+        return self._dense[: self._size]
 
     def insert(self, slots: Ints, priorities: Floats) -> None:
         end = self._size + len(slots)
@@ -124,6 +131,9 @@ class FifoSelector:
     @property
     def sampleable(self) -> int:
         return self._size
+
+    def order(self) -> Ints | None:
+        return None  # by age, which is how tables insert
 
     def insert(self, slots: Ints, priorities: Floats) -> None:
         if self._tail + len(slots) - self._head > len(self._ring):
@@ -189,6 +199,9 @@ class PrioritizedSelector:
     @property
     def sampleable(self) -> int:
         return self._positive or self._size
+
+    def order(self) -> Ints | None:
+        return None  # draws depend on slots alone
 
     def insert(self, slots: Ints, priorities: Floats) -> None:
         self._member[slots] = True

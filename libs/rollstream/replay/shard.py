@@ -248,7 +248,7 @@ class TableShard:
         self.cursor = self._admitted_id = "0-0"
 
     def _admit_again(self, limit: tuple[int, int], offset: int) -> None:
-        while self._line and _number(self._line[0][0].decode()) <= limit:
+        while self._line and self.table.admitting is None and _number(self._line[0][0].decode()) <= limit:
             entry_id, entry = self._line[0]
             whole = _number(entry_id.decode()) < limit or offset < 0
             if self.table.begin(entry):

@@ -11,6 +11,7 @@ the same log gives the same table.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -363,15 +364,21 @@ class Table:
             self.items.grow(spec.max_items)
         self.rebuild_selectors()
 
-    def rebuild_selectors(self) -> None:
-        """Make both selectors anew from the items; also what restoring ends with."""
+    def selector_orders(self) -> dict[str, Ints]:
+        """What `rebuild_selectors` needs besides the items to make equal selectors."""
+        orders = {"sampler_order": self._sampler.order(), "remover_order": self._remover.order()}
+        return {name: order for name, order in orders.items() if order is not None}
+
+    def rebuild_selectors(self, orders: Mapping[str, Ints] | None = None) -> None:
+        """Make both selectors anew from the items, oldest first unless an order is given."""
         spec, items = self.spec, self.items
         live = items.live()
-        priority = items.priority[live].astype(np.float64)
         self._sampler = make_selector(spec.sampler, capacity=items.capacity)
         self._remover = make_selector(spec.remover, capacity=items.capacity)
-        self._sampler.insert(live, priority)
-        self._remover.insert(live, priority)
+        for name, selector in (("sampler_order", self._sampler), ("remover_order", self._remover)):
+            order = (orders or {}).get(name, live)
+            order = order if len(order) == len(live) else live
+            selector.insert(order, items.priority[order].astype(np.float64))
         if spec.max_times_sampled:
             left = spec.max_times_sampled - items.times_sampled[live].astype(np.int64)
             self._uses_left = int(left.sum())

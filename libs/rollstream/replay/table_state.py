@@ -1,7 +1,8 @@
 """A table's state as arrays and facts, and a table from such a state.
 
-The arrays hold the items (oldest first) and, for each writer, how far its environments were written; the facts are the counters,
-the limiter's numbers and the random generators. Chunk references are not stored: they follow from items and writers.
+The arrays hold the items (oldest first), the order of free slots and of random selectors, and, for each writer, how far its
+environments were written; the facts are the counters, the limiter's numbers and the random generators. Chunk references are not
+stored: they follow from items and writers. A table made from a state goes on exactly as the first would have.
 
 A state is taken between two entries; what an entry half admitted would add is in the log and comes again.
 """
@@ -42,6 +43,9 @@ def table_state(table: Table, *, with_streams: bool = True) -> PackedArrays:
     nothing = np.zeros(0, np.int64)
     arrays["stream_keep"] = np.concatenate([nothing, *(stream.keep for stream in streams)])
     arrays["stream_end"] = np.concatenate([nothing, *(stream.end for stream in streams)])
+    if with_streams:
+        arrays["free_slot"] = table.items.free_slots().astype(np.uint32)
+        arrays |= {name: order.astype(np.uint32) for name, order in table.selector_orders().items()}
     facts = {
         "inserted": table.limiter.inserted,
         "sampled": table.limiter.sampled,
@@ -66,10 +70,12 @@ def load_state(table: Table, state: PackedArrays) -> None:
     _load_streams(table, arrays)
     _load_facts(table, facts)
     slots = arrays["slot"].astype(np.int64)
-    if len(slots) and int(slots.max()) >= table.items.capacity:
-        table.items.grow(int(slots.max()) + 1)
     items = table.items
-    items.occupy(slots, arrays["number"])
+    free = arrays["free_slot"].astype(np.int64) if "free_slot" in arrays else None
+    used = slots if free is None else np.concatenate([slots, free])
+    if len(used) and int(used.max()) >= items.capacity:
+        items.grow(int(used.max()) + 1)
+    items.occupy(slots, arrays["number"], free=free)
     for name in ITEM_COLUMNS:
         if name in arrays:
             getattr(items, name)[slots] = arrays[name]
@@ -77,7 +83,7 @@ def load_state(table: Table, state: PackedArrays) -> None:
         items.priority[slots] = table.max_priority
         table.counters["priorities_rebuilt"] += len(slots)
     _rebuild_references(table, slots)
-    table.rebuild_selectors()
+    table.rebuild_selectors({name: array.astype(np.int64) for name, array in arrays.items() if name.endswith("_order")})
     if table.size > table.spec.max_items:
         table.apply(table.spec)
 

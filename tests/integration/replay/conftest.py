@@ -7,16 +7,22 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import structlog
 
 from rollstream.clock import SystemClock
 from rollstream.replay import MinSize, TableClient, TableSpec
 from rollstream.spaces import Column, Episodes, Flag, Rollout, RowSpec
 from rollstream.store import Address, Members, Store
+from rollstream_replay.settings import ReplaySettings
+from rollstream_replay.wiring import main
+from rollstream_service.health import Health
+from rollstream_service.lifecycle import Life
 
 ROWS = RowSpec(
     (
@@ -84,6 +90,30 @@ def replay_process(store: Store, address: Address) -> Iterator[Callable[..., Rep
     for process in made:
         if process.process is not None and process.process.poll() is None:
             process.kill()
+
+
+class ReplayThread:
+    """The whole service in a thread of the test: starts in milliseconds, but cannot be killed."""
+
+    def __init__(self, address: Address, *, member: str = "replay-0") -> None:
+        clock = SystemClock()
+        self.life = Life(role="replay", member=member, clock=clock, health=Health(clock), log=structlog.get_logger("rollstream"))
+        settings = ReplaySettings(redis_url=str(address), member_id=member, grace_s=5.0)
+        self._thread = threading.Thread(target=main, args=(settings, self.life), name=member)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.life.stopping.set()
+        self._thread.join(timeout=30)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def replay_service(store: Store, address: Address) -> Iterator[ReplayThread]:
+    """A running replay service."""
+    service = ReplayThread(address)
+    yield service
+    service.stop()
 
 
 @pytest.fixture
