@@ -91,7 +91,7 @@ def _results() -> list[str]:
         "Numbers that are not known are `null`, never NaN.",
         section("Summary of a run", "`runs/<id>/summary.json`, and `--json` of `train`.", _keys(SUMMARY_KEYS), level=3),
         section("`rollstream bench train`", _keys(TRAIN_BENCH_KEYS), level=3),
-        *([section("`rollstream bench replay`", _keys(REPLAY_BENCH_KEYS), level=3)] if REPLAY_BENCH_KEYS else []),
+        section("`rollstream bench replay`", _keys(REPLAY_BENCH_KEYS), level=3),
         section("A replay table", "In `tables` of a summary and of a report.", _keys(TABLE_KEYS), level=3),
         section(
             "A report",

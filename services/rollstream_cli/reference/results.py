@@ -99,4 +99,18 @@ TABLE_KEYS = (
     Key("shard", "-", "Number of the shard; tables of inline mode have none."),
     Key("bytes_at_full", "bytes", "Estimate for the full table; refused at creation when above `maxmemory`."),
 )
-REPLAY_BENCH_KEYS: tuple[Key, ...] = ()
+REPLAY_BENCH_KEYS = (
+    Key("payload_bytes", "bytes", "Of one row, besides its flags and version."),
+    Key("batch_items", "items", "Of one sample."),
+    Key("sampler", "-", "`prioritized` or `uniform`."),
+    Key("insert_items_per_s", "items per second", "By one writer, until the shard has admitted all of them."),
+    Key("items_inserted", "items", "Behind that number."),
+    Key("insert_cpu_us_per_item", "microseconds per item", "Processor time of client, replay service and Redis."),
+    Key("sample_batch_p50_ms", "milliseconds", "Half of the batches came within this, each drawn at the time of the call."),
+    Key("sample_batch_p99_ms", "milliseconds", "99 % of the batches did."),
+    Key("sample_items_per_s_strict", "items per second", "In this measurement."),
+    Key("sample_items_per_s", "items per second", "With batches asked for ahead, as a learner does; rows included."),
+    Key("sample_cpu_us_per_item", "microseconds per item", "Processor time of client, replay service and Redis."),
+    Key("table", "as below", "What the table says at the end."),
+    Key("rss_mb", "MiB", "Resident memory of client, replay service and Redis."),
+)
