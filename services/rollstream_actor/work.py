@@ -16,7 +16,7 @@ from rollstream.config import ExperimentSpec
 from rollstream.edges import EdgeWriter
 from rollstream.envs import Collector, VectorEnvironment, make_environment
 from rollstream.errors import EnvironmentFault, FlowError, NonFiniteError
-from rollstream.flow import ActorFragment, Description
+from rollstream.flow import ActorFragment, Description, starting_environments
 from rollstream.graph import build_acting
 from rollstream.metrics import Counters, Waits
 from rollstream.seeding import child_generator, child_seed
@@ -76,7 +76,10 @@ class Work:
         try:
             self._serve(environment, seed=seed)
         finally:
-            environment.close()
+            try:
+                environment.close()
+            except EnvironmentFault as fault:  # it is gone in any case, and must not hide why it had to be closed
+                self._life.log.warning("the environment did not close", reason=str(fault))
 
     def _serve(self, environment: VectorEnvironment, *, seed: int) -> None:
         spec = self._spec
@@ -84,21 +87,23 @@ class Work:
             spec.algorithm, spec.settings, observation=environment.observation_leaves, actions=environment.action_leaves
         )
         rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
+        flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
         policy = Policy(
             acting=build_acting(agent.policy, batch=environment.envs),
             action=agent.action,
             extra=agent.extra_columns,
             generator=child_generator(seed, "exploration"),
         )
+        with starting_environments(flow, actor=self._life.member):
+            source = Collector(environment, row_spec=rows, policy=policy, clock=self._life.clock)
         side = ActorProcess(
             actor=self._life.member,
             clock=self._life.clock,
-            source=Collector(environment, row_spec=rows, policy=policy, clock=self._life.clock),
+            source=source,
             policy=policy,
             weights=WeightStore(self._store, experiment=self._assignment.experiment),
             sink=lambda table, rule: self._sink(agent, rows, table, rule, environment.envs),
         )
-        flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
         fragment = ActorFragment(flow, side)
         try:
             self._loop(fragment, side, rows)

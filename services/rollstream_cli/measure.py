@@ -126,12 +126,10 @@ class _Watch:
     def _refuse_an_end(self) -> None:
         view = self._session.rest.get(f"/v1/experiments/{self._experiment}")
         if view["phase"] in FINAL_PHASES:
-            faults = self._session.rest.get(f"/v1/experiments/{self._experiment}/faults")["faults"]
             message = failure_message(
                 self._experiment,
                 reason=str(view["reason"]) or f"it ended as {view['phase']} before it was measured",
                 detail=str(view["detail"]),
-                faults=[entry["data"] for entry in faults],
             )
             raise ExperimentFailed(message)
 

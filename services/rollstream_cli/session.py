@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rollstream.clock import Clock, Deadline
+from rollstream_cli.allowed_modules import allowed_modules
 from rollstream_cli.cell.child import last_words
 from rollstream_cli.cell.local_cell import LocalCell
 from rollstream_cli.cell.roles import CellPlan
@@ -21,6 +22,7 @@ from rollstream_cli.cell.state import CELL_FILE, CellState, hold_directory, writ
 from rollstream_cli.errors import CellError, Interrupted
 from rollstream_cli.follow import Happening, Inbox
 from rollstream_cli.interrupts import Interrupts
+from rollstream_service.folders import make_writable
 
 if TYPE_CHECKING:
     from rollstream_cli.rest import Rest
@@ -47,13 +49,10 @@ def plan_cell(
     """A cell in `directory` as this process' environment asks for: embedded Redis, or the one that ROLLSTREAM_REDIS_URL names.
 
     Args:
-        environment_id: of the one run that the cell is for; who names `module:callable` on their own machine allows that module.
+        environment_id: of the one run that the cell is for, see `allowed_modules`.
     """
     environment = dict(os.environ)
-    module, colon, _ = environment_id.partition(":")
-    if colon and module != "envpool":
-        allowed = environment.get("ROLLSTREAM_ENVIRONMENT_MODULES", "")
-        environment["ROLLSTREAM_ENVIRONMENT_MODULES"] = f"{allowed},{module}" if allowed else module
+    environment["ROLLSTREAM_ENVIRONMENT_MODULES"] = ",".join(allowed_modules(environment, environment_id))
     return CellPlan(
         directory=directory,
         runs_dir=runs_dir,
@@ -120,7 +119,9 @@ class CellSession:
         return self._failure
 
     def __enter__(self) -> CellSession:
-        self.plan.directory.mkdir(parents=True, exist_ok=True)
+        remedy = "choose another with --runs-dir or --dir"
+        make_writable(self.plan.directory, what="the folder of the cell", remedy=remedy)
+        make_writable(self.plan.runs_dir, what="the folder of runs", remedy=remedy)
         with ExitStack() as resources:
             resources.enter_context(hold_directory(self.plan.directory))
             resources.callback(self._close)

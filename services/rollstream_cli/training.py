@@ -122,11 +122,10 @@ class Training:
                 follower.stop()
             session.idle = view["phase"] in FINAL_PHASES
             outcome = self._finish(session, view, directory, first=first, interrupted=interrupts.asked.is_set())
-            faults = self._faults(session.rest, view)
         follower.join(timeout_s=2.0)
         if outcome.phase == "failed":
             reason, detail = str(view.get("reason", "")), str(view.get("detail", ""))
-            raise ExperimentFailed(failure_message(experiment, reason=reason, detail=detail, faults=faults))
+            raise ExperimentFailed(failure_message(experiment, reason=reason, detail=detail))
         return outcome
 
     def _submit(self, rest: Rest) -> str:
@@ -215,15 +214,6 @@ class Training:
         except RestError:  # control is being restarted: ask again at the next look
             return None
         return view
-
-    def _faults(self, rest: Rest, view: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if view["phase"] != "failed":
-            return []
-        try:
-            listed = rest.get(experiment_path(str(view["id"]), "/faults"))
-        except RestError:
-            return []
-        return [entry["data"] for entry in listed["faults"]]
 
     def _finish(
         self, session: CellSession, view: Mapping[str, Any], directory: Path, *, first: UsageSample, interrupted: bool

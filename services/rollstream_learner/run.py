@@ -18,7 +18,7 @@ from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
 from rollstream.checkpoint import CheckpointRecord
 from rollstream.edges import EdgeReader
 from rollstream.envs import inspect_environment
-from rollstream.errors import CheckpointError, FlowError, LeaseLost, RollstreamError, StoreError
+from rollstream.errors import CheckpointError, LeaseLost, StoreError
 from rollstream.flow import Description, Runner, describe_error
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, JsonLines, Report, TensorBoard, Waits, draw_learning_curve, read_json_lines
@@ -84,11 +84,12 @@ class ExperimentRun:
             self._life.log.warning("lost the experiment to another learner", experiment=self._experiment, reason=str(error))
         except StoreError:
             raise
-        except RollstreamError as error:
-            told = describe_error(error)
-            self._life.log.error("the experiment failed", experiment=self._experiment, reason=told.message)
-            detail = told.traceback if isinstance(error, FlowError) else ""
-            phases.set_phase(self._experiment, "failed", reason=told.message, detail=detail, lease=self._lease)
+        except Exception as error:  # whatever the user's code raises: told where the user sees it
+            told = describe_error(error, where="the learner")
+            self._life.log.error(
+                "the experiment failed", experiment=self._experiment, reason=told.message, traceback=told.traceback
+            )
+            self._phase("failed", reason=told.message, detail=told.traceback)
 
     def _run(self) -> None:
         spec, life = self._spec, self._life

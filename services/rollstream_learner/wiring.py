@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rollstream.errors import ConfigError
 from rollstream.metrics import Counters, Exposition, Gauges, Report, Sample, Waits, counters_source, names, render, waits_source
 from rollstream.store import Lease, Store, keys
 from rollstream.store.changes import Changes
 from rollstream.store.experiments import Experiments
 from rollstream.store.members import MemberRecord
 from rollstream_learner.settings import LearnerSettings
+from rollstream_service.folders import make_writable
 from rollstream_service.heartbeat import Heartbeat, member_record
 from rollstream_service.lifecycle import Life
 from rollstream_service.probes import ProbeServer
@@ -44,7 +44,8 @@ class Learner:
 
     def run(self) -> None:
         life, settings = self._life, self._settings
-        _require_writable(settings)
+        remedy = "free space there, or set ROLLSTREAM_RUNS_DIR to a folder that can be written"
+        make_writable(settings.runs_dir, what="the folder of runs", remedy=remedy)
         self._store.check()
         registry = Exposition(self._samples, self._gauges).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
@@ -129,19 +130,6 @@ class Learner:
 
     def _record(self, url: str) -> MemberRecord:
         return member_record(self._life, role="learner", url=url, doing=self._doing)
-
-
-def _require_writable(settings: LearnerSettings) -> None:
-    """Refuse to start with a folder for runs that cannot be written."""
-    try:
-        settings.runs_dir.mkdir(parents=True, exist_ok=True)
-        probe = settings.runs_dir / f".{settings.member_name('learner')}.writable"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write to the folder of runs {settings.runs_dir} ({error.strerror}); set ROLLSTREAM_RUNS_DIR to one that can"
-        ) from error
 
 
 def _prepare_torch(settings: LearnerSettings) -> None:

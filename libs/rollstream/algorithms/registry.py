@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rollstream.config import Frozen, load, suggestion
 from rollstream.errors import ConfigError
 from rollstream.spaces import Leaf
+from rollstream.user_code import error_line, user_traceback
 
 if TYPE_CHECKING:
     from rollstream.algorithms.agent import Agent
@@ -43,7 +44,18 @@ class Algorithm:
 
     def page(self, name: str) -> Any:
         """The module `config`, `agent` or `flow` of this algorithm."""
-        return importlib.import_module(f"{self.package}.{name}")
+        module = f"{self.package}.{name}"
+        try:
+            return importlib.import_module(module)
+        except Exception as error:
+            raise _import_failed(self.name, module, error) from error
+
+    def member(self, page: str, name: str) -> Any:
+        """What is called `name` on a page."""
+        module = self.page(page)
+        if not hasattr(module, name):
+            raise ConfigError(f"algorithm {self.name!r}: {module.__name__} has no {name!r}; define it, or correct its Algorithm")
+        return getattr(module, name)
 
 
 GROUP = "rollstream.algorithms"
@@ -66,7 +78,10 @@ def algorithm(name: str) -> Algorithm:
     if name in ALGORITHMS:
         return ALGORITHMS[name]
     for entry in importlib.metadata.entry_points(group=GROUP, name=name):
-        found = entry.load()
+        try:
+            found = entry.load()
+        except Exception as error:
+            raise _import_failed(name, entry.value, error) from error
         if not isinstance(found, Algorithm):
             raise ConfigError(
                 f"entry point {name!r} of {GROUP} must name an Algorithm, {entry.value} is a {type(found).__name__}; "
@@ -79,7 +94,7 @@ def algorithm(name: str) -> Algorithm:
 def settings_type(name: str) -> type[Frozen]:
     """The class of settings of the algorithm called `name`."""
     entry = algorithm(name)
-    found: type[Frozen] = getattr(entry.page("config"), entry.settings)
+    found: type[Frozen] = entry.member("config", entry.settings)
     return found
 
 
@@ -92,7 +107,7 @@ def make_agent(name: str, settings: Mapping[str, Any], *, observation: tuple[Lea
     """
     entry = algorithm(name)
     config = load(settings_type(name), settings, what=f"settings of {name}", path="settings")
-    made: Agent = getattr(entry.page("agent"), entry.agent)(config, observation=observation, actions=actions)
+    made: Agent = entry.member("agent", entry.agent)(config, observation=observation, actions=actions)
     return made
 
 
@@ -100,12 +115,16 @@ def make_flow(name: str, agent: Agent, *, actors: int) -> Stream[Any]:
     """The flow of the algorithm called `name`, with the settings of `agent`; its tables are handed over by name."""
     from rollstream.flow import Actors, LearnerHandle, TableHandle
 
-    page = algorithm(name).page("flow")
+    describe = algorithm(name).member("flow", "flow")
     tables = {table: TableHandle(name=table) for table in agent.table_names}
-    stream: Stream[Any] = page.flow(agent.config, actors=Actors(count=actors), learner=LearnerHandle(), **tables)
+    stream: Stream[Any] = describe(agent.config, actors=Actors(count=actors), learner=LearnerHandle(), **tables)
     return stream
 
 
 def needs_replay(name: str) -> bool:
     """True when the algorithm called `name` uses replay tables."""
     return algorithm(name).needs_replay
+
+
+def _import_failed(name: str, what: str, error: Exception) -> ConfigError:
+    return ConfigError(f"algorithm {name!r}: {what} cannot be imported: {error_line(error)}\n{user_traceback(error)}".rstrip())

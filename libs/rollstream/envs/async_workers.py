@@ -5,7 +5,7 @@ raises sends text, not pickled exceptions, so its original traceback arrives who
 reported with its exit code and, after a crash in native code, where Python stood.
 
     worker: user's exception -> (type name, message, traceback text) -> error queue
-    parent: EnvironmentFault <- cause: exception of the original type <- cause: WorkerTraceback (the text)
+    parent: EnvironmentFault <- cause: exception of the original type <- cause: RemoteTraceback (the text)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import functools
 import importlib
 import multiprocessing
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -26,18 +27,12 @@ from gymnasium.vector.async_vector_env import AsyncState, _async_worker
 
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import EnvironmentFault
+from rollstream.user_code import RemoteTraceback, user_traceback
 
-__all__ = ["AsyncWorkers", "WorkerFailure", "WorkerTraceback", "vector_options"]
+__all__ = ["AsyncWorkers", "WorkerFailure", "vector_options"]
 
 KILL_WAIT_S = 1.0
 REPORT_WAIT_S = 10.0
-
-
-class WorkerTraceback(Exception):
-    """The traceback of an exception in another process, as text; stands at the end of the chain of causes."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 class WorkerFailure(Exception):
@@ -57,7 +52,7 @@ class WorkerFailure(Exception):
             candidate = kind(self.message)
             if isinstance(candidate, Exception):
                 error = candidate
-        error.__cause__ = WorkerTraceback(self.trace)
+        error.__cause__ = RemoteTraceback(self.trace)
         return error
 
 
@@ -72,8 +67,10 @@ class _TextQueue:
         self._queue = queue
 
     def put(self, item: tuple[Any, ...]) -> None:
-        index, kind, message, trace = item
-        self._queue.put((index, kind.__module__, kind.__qualname__, str(message), trace))
+        index, kind, message, trace = item  # put while the exception is being handled
+        error = sys.exc_info()[1]
+        told = user_traceback(error) if error is not None else trace
+        self._queue.put((index, kind.__module__, kind.__qualname__, str(message), told or trace))
 
 
 def run_worker(directory: str, index: int, *arguments: Any) -> None:

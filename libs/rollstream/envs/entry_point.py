@@ -37,7 +37,7 @@ def require_allowed(environment_id: str, *, allow: Sequence[str]) -> None:
     listed = ", ".join(allow) or "none"
     raise ConfigError(
         f"environment {environment_id!r}: the module {module!r} is not allowed here (allowed: {listed}); "
-        "add it to ROLLSTREAM_ENVIRONMENT_MODULES of control and actors, or to `--allow`"
+        "add it to ROLLSTREAM_ENVIRONMENT_MODULES of control, learner and actors"
     )
 
 

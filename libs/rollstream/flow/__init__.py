@@ -2,7 +2,7 @@
 
 from rollstream.flow.description import Description, Edge
 from rollstream.flow.fault import FaultText, describe_error
-from rollstream.flow.fragment import ActorFragment
+from rollstream.flow.fragment import ActorFragment, starting_environments
 from rollstream.flow.handles import Actors, LearnerHandle, TableHandle
 from rollstream.flow.inline import InlineEdge, InlineEdges
 from rollstream.flow.place import Place
@@ -51,6 +51,7 @@ __all__ = [
     "publish",
     "return_priorities",
     "standardize",
+    "starting_environments",
     "store_into",
     "sync_target",
     "union",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rollstream.errors import FlowError, StoreError
 from rollstream.flow.node import Node
+from rollstream.user_code import error_line, user_traceback
 
 __all__ = ["FaultText", "broken", "describe_error", "raise_at_operator", "require_conserved"]
 
@@ -20,7 +20,7 @@ class FaultText:
         operator, file, line: the failing node of the flow; empty and 0 for an error outside a flow.
         actor: id of the actor it failed in; empty for the learner.
         message: one sentence that names the above and the user's error.
-        traceback: the user's own traceback, from the user's frame on.
+        traceback: the user's own traceback, from the user's frame on; empty when no code of the user's failed.
     """
 
     operator: str
@@ -51,8 +51,7 @@ def raise_at_operator(error: Exception, node: Node, *, actor: str = "") -> NoRet
         raise error
     if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
         error.__traceback__ = error.__traceback__.tb_next
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
-    raise broken(node, f"failed: {text}", actor=actor) from error
+    raise broken(node, f"failed: {error_line(error)}", actor=actor) from error
 
 
 def broken(node: Node, what: str, *, actor: str = "") -> FlowError:
@@ -82,18 +81,21 @@ def _where(actor: str) -> str:
     return f"actor {actor!r}" if actor else "the learner"
 
 
-def describe_error(error: BaseException) -> FaultText:
-    """`error` as text. The traceback is that of the user's exception, with its own causes."""
-    cause = error.__cause__ if isinstance(error, FlowError) and error.__cause__ is not None else error
-    text = "".join(traceback.format_exception(cause))
+def describe_error(error: BaseException, *, where: str = "") -> FaultText:
+    """`error` as text. The traceback is that of the user's exception, with its own causes.
+
+    Args:
+        where: what to name for an error that knows no place, because it happened outside of a flow's operators.
+    """
+    trace = user_traceback(error)
     if not isinstance(error, FlowError):
-        message = f"{type(error).__name__}: {error}".rstrip(": ")
-        return FaultText(operator="", file="", line=0, actor="", message=message, traceback=text)
+        line = f"in {where}: {error_line(error)}" if where else error_line(error)
+        return FaultText(operator="", file="", line=0, actor="", message=line, traceback=trace)
     return FaultText(
         operator=error.operator,
         file=error.file,
         line=error.line,
         actor=error.actor,
         message=str(error),
-        traceback=text,
+        traceback=trace,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from rollstream.flow.sides import ActorSide
 from rollstream.flow.step import Bound, Closable
 from rollstream.spaces import Batch, Episodes, Rollout
 
-__all__ = ["DROPPED_METRIC", "ActorFragment"]
+__all__ = ["DROPPED_METRIC", "ActorFragment", "starting_environments"]
 
 DROPPED_METRIC = "env_steps_dropped."
 """Prefix of the metrics by which a message tells of environment steps that its actor dropped since its last message."""
@@ -64,6 +65,15 @@ class ActorFragment:
         if edge not in self._chains:
             raise ConfigError(f"the flow has no edge {edge!r}; it has: {', '.join(self._chains) or 'none'}")
         return self._chains[edge]
+
+
+@contextmanager
+def starting_environments(flow: Description, *, actor: str) -> Iterator[None]:
+    """Errors of the block are those of the flow's rollouts: environments are started before the first rollout is pulled."""
+    try:
+        yield
+    except Exception as error:
+        raise_at_operator(error, next(node for node in flow.nodes if node.kind == "rollouts"), actor=actor)
 
 
 @dataclass(slots=True)

@@ -61,7 +61,14 @@ def train(
 
 
 def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) -> None:
+    import os
+
     from rollstream.clock import SystemClock
+    from rollstream.errors import ConfigError
+    from rollstream.flow import describe_error
+    from rollstream_cli.allowed_modules import allowed_modules
+    from rollstream_cli.errors import ExperimentFailed
+    from rollstream_cli.failure import failure_message
     from rollstream_cli.inline import run
     from rollstream_cli.output import error_console, result_console, write_json
     from rollstream_cli.progress import make_progress
@@ -69,7 +76,12 @@ def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) 
 
     progress = make_progress(error_console(), clock=SystemClock())
     try:
-        summary = run(spec, runs_dir=runs_dir, report=progress.report)
+        summary = run(spec, runs_dir=runs_dir, report=progress.report, allow=allowed_modules(os.environ, spec.environment.id))
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever the user's code raises
+        told = describe_error(error)
+        raise ExperimentFailed(failure_message(spec.name, reason=told.message, detail=told.traceback)) from error
     finally:
         progress.close()
     if json_to != "-":

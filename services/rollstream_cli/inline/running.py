@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +18,19 @@ from rollstream.acting import ActorProcess, Policy
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
 from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
+from rollstream.algorithms.trial import try_out
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import ExperimentSpec
 from rollstream.envs import Collector, VectorEnvironment, make_environment
-from rollstream.flow import ActorFragment, Description, InlineEdges, Runner
+from rollstream.errors import EnvironmentFault
+from rollstream.flow import ActorFragment, Description, InlineEdges, Runner, starting_environments
 from rollstream.graph import build_acting
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, JsonLines, Report, Waits, draw_learning_curve, read_json_lines
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import row_spec
 from rollstream_cli.inline.weights import WeightBoard
+from rollstream_service.folders import make_writable
 
 if TYPE_CHECKING:
     from rollstream_cli.inline.tables import MemoryTable
@@ -55,18 +59,28 @@ def run(
     set_threads(1)
     experiment = f"{spec.name}-{secrets.token_hex(3)}"
     directory = runs_dir / experiment
-    directory.mkdir(parents=True)
-    environments = [
-        make_environment(
-            spec.environment, envs=spec.envs_per_actor, seed=child_seed(spec.seed, "actor", ordinal, "restart", 0), allow=allow
+    with ExitStack() as resources:
+        environments = []
+        for ordinal in range(spec.actors):
+            seed = child_seed(spec.seed, "actor", ordinal, "restart", 0)
+            environment = make_environment(spec.environment, envs=spec.envs_per_actor, seed=seed, allow=allow)
+            resources.callback(_close, environment)
+            environments.append(environment)
+        first = environments[0]
+        try_out(
+            spec.algorithm,
+            spec.settings,
+            observation=first.observation_leaves,
+            actions=first.action_leaves,
+            actors=spec.actors,
         )
-        for ordinal in range(spec.actors)
-    ]
-    try:
+        make_writable(directory, what="the folder of the run", remedy="choose another with --runs-dir")
         return _run(spec, experiment, directory, environments, report=report, allow=allow)
-    finally:
-        for environment in environments:
-            environment.close()
+
+
+def _close(environment: VectorEnvironment) -> None:
+    with suppress(EnvironmentFault):  # it is gone in any case, and must not hide why it had to be closed
+        environment.close()
 
 
 def _run(
@@ -166,10 +180,13 @@ def _actor(
         generator=child_generator(seed, "exploration"),
     )
     rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
+    actor = f"actor-{ordinal}"
+    with starting_environments(flow, actor=actor):
+        source = Collector(environment, row_spec=rows, policy=policy, clock=clock)
     side = ActorProcess(
-        actor=f"actor-{ordinal}",
+        actor=actor,
         clock=clock,
-        source=Collector(environment, row_spec=rows, policy=policy, clock=clock),
+        source=source,
         policy=policy,
         weights=board,
         sink=lambda table, rule: tables[table].writer(rule, environments=environment.envs, writer=ordinal + 1),

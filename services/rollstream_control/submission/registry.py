@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollstream import algorithms
+from rollstream.algorithms.trial import try_out
 from rollstream.config import Frozen
 from rollstream_control.submission.validation import Inspected
 
@@ -21,6 +22,6 @@ class RegisteredAlgorithms:
     def settings_type(self, name: str) -> type[Frozen]:
         return algorithms.settings_type(name)
 
-    def check_spaces(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
-        """The agent itself knows best what it can act on: it is built, and thrown away."""
-        algorithms.make_agent(name, settings, observation=inspected.observation_leaves, actions=inspected.action_leaves)
+    def check(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
+        """The algorithm itself knows best what it can work with: it is built once, and thrown away."""
+        try_out(name, settings, observation=inspected.observation_leaves, actions=inspected.action_leaves)

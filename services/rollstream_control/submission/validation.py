@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rollstream.config import EnvironmentSpec, ExperimentSpec, Frozen, load, suggestion
-from rollstream.errors import ConfigError, Problem
+from rollstream.errors import ConfigError, Problem, SpaceError
 from rollstream.spaces import Leaf
 from rollstream_control.submission.document import bad_values
 
@@ -37,8 +37,8 @@ class Algorithms(Protocol):
 
     def known(self) -> Sequence[str]: ...
     def settings_type(self, name: str) -> type[Frozen]: ...
-    def check_spaces(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
-        """Raise a `ConfigError` when the algorithm cannot act on these spaces."""
+    def check(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
+        """Raise a `SpaceError` when the algorithm cannot act on these spaces, a `ConfigError` when it cannot run otherwise."""
         ...
 
 
@@ -62,7 +62,7 @@ class Validator:
         settings = self._settings(document, problems)
         inspected = self._environment(document, problems)
         if settings is not None and inspected is not None:
-            self._spaces(str(document["algorithm"]), settings, inspected, problems)
+            self._trial(str(document["algorithm"]), settings, inspected, problems)
         if problems or spec is None:
             raise _refusal(problems)
         return spec
@@ -100,17 +100,19 @@ class Validator:
             problems += _under("environment.id", error)
             return None
 
-    def _spaces(self, name: str, settings: Mapping[str, Any], inspected: Inspected, problems: list[Problem]) -> None:
+    def _trial(self, name: str, settings: Mapping[str, Any], inspected: Inspected, problems: list[Problem]) -> None:
         try:
-            self._algorithms.check_spaces(name, settings, inspected)
-        except ConfigError as error:
+            self._algorithms.check(name, settings, inspected)
+        except SpaceError as error:
             problems += _under("environment", error)
+        except ConfigError as error:
+            problems += _under("settings", error)
 
 
 def _under(path: str, error: ConfigError) -> list[Problem]:
-    """The problems of `error`; those without a path, or with one inside a space, are put under `path`."""
+    """The problems of `error`; those without a path, or with one of something else, are put under `path`."""
     return [
-        problem if problem.path.startswith("environment") else Problem(path=path, message=str(problem))
+        problem if problem.path.startswith(path.partition(".")[0]) else Problem(path=path, message=str(problem))
         for problem in error.problems
     ]
 

@@ -10,10 +10,10 @@ import pytest
 from rollstream.clock import SystemClock
 from rollstream.config import EnvironmentSpec
 from rollstream.envs import Collector, RandomPolicy, VectorEnvironment, make_environment
-from rollstream.envs.async_workers import WorkerTraceback
 from rollstream.envs.hostile import SimulatorBroke
 from rollstream.errors import EnvironmentFault
 from rollstream.spaces import Rollout, row_spec
+from rollstream.user_code import RemoteTraceback
 
 TOYS = ["rollstream.envs.toy", "rollstream.envs.hostile"]
 HOSTILE = "rollstream.envs.hostile:HostileEnvironment"
@@ -66,7 +66,7 @@ def test_an_exception_in_a_worker_arrives_with_its_type_and_traceback() -> None:
     assert "raised SimulatorBroke: the simulator broke" in str(fault)
     assert "'rollstream.envs.hostile:HostileEnvironment' in step: worker of copy" in str(fault)
     assert isinstance(fault.__cause__, SimulatorBroke)
-    assert isinstance(fault.__cause__.__cause__, WorkerTraceback)
+    assert isinstance(fault.__cause__.__cause__, RemoteTraceback)
     assert 'raise SimulatorBroke("the simulator broke")' in str(fault.__cause__.__cause__)
 
 

@@ -39,7 +39,7 @@ class ToyAlgorithms:
     def settings_type(self, name: str) -> type[Frozen]:
         return Settings
 
-    def check_spaces(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
+    def check(self, name: str, settings: Mapping[str, Any], inspected: Inspected) -> None:
         if inspected.action_leaves[0].kind != "discrete":
             raise SpaceError("action: toy needs a Discrete action, got box")
 
