@@ -82,7 +82,7 @@ class ServedTable:
         if waiting and not self._writers_waiting:
             wait = self._waits.waiting(who=f"writers of table {self.table_id}", for_whom="samplers (limiter)")
             self._writers_wait.enter_context(wait)
-            self.samples_dirty = True
+            self.writers_dirty = True  # the reason is for their eyes
         elif self._writers_waiting and not waiting:
             self._writers_wait.close()
         self._writers_waiting = waiting
