@@ -96,7 +96,7 @@ class CellSession:
         self._experiment = experiment
         self._failure = ""
         self.idle = True
-        """No experiment is running, so the cell may stop all at once; who submits one clears it."""
+        """No experiment is running, so the cell may stop faster; who submits one clears it."""
         self._rest: Rest | None = None
         self._meter: UsageMeter | None = None
         self._resources = ExitStack()

@@ -25,7 +25,8 @@ from rollstream_cli.cell.wanted import WantedActors
 
 __all__ = ["LocalCell"]
 
-STOP_ORDER: tuple[Role, ...] = ("actor", "learner", "replay", "control")
+AFTER_ACTORS: tuple[Role, ...] = ("learner", "replay", "control")
+STOP_ORDER: tuple[Role, ...] = ("actor", *AFTER_ACTORS)
 
 
 class LocalCell:
@@ -166,7 +167,7 @@ class LocalCell:
         Args:
             grace_s: seconds for all services together; what is left then is killed.
             hurry: once set, nothing gets time any more.
-            idle: no experiment is running, so nothing is in flight and the services may stop all at once.
+            idle: no experiment is running, so what comes after the actors may stop all at once. Actors may still flush.
 
         Returns:
             Members that had to be killed.
@@ -175,10 +176,8 @@ class LocalCell:
             self._stopping = True
         killed: list[str] = []
         deadline = Deadline(self._clock, after_s=grace_s)
-        if idle:
-            self._ask(STOP_ORDER)
         for role in STOP_ORDER:
-            self._ask([role])
+            self._ask(AFTER_ACTORS if idle and role != "actor" else [role])
             children = self._children[role] + (self._leaving if role == "actor" else [])
             for child in children:
                 if not child.end(remaining_s=deadline.remaining_s, hurry=hurry):

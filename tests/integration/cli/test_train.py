@@ -7,8 +7,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 SHORT = ("--set", "evaluation_episodes=2", "--set", "rollout_steps=64", "--envs-per-actor", "4")
 """A run that is over soon after it has begun."""
 TRAIN = ("train", "ppo", "--env", "CartPole-v1", "--name", "run", *SHORT)
@@ -106,17 +104,10 @@ def test_an_exception_in_the_environment_is_one_message_with_the_users_traceback
     assert json.loads((shell.directory / "runs" / run / "summary.json").read_text())["phase"] == "failed"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("train", "ppo", "--env", "CartPol-v1"), "did you mean 'CartPole-v1'"),
-        (("train", "ppo", "--env", "nowhere:make"), "nowhere"),
-    ],
-)
-def test_a_spec_that_the_cell_refuses_leaves_nothing_behind(shell: Any, arguments: tuple[str, ...], message: str) -> None:
-    done = shell.run(*arguments)
+def test_a_spec_that_the_cell_refuses_leaves_nothing_behind(shell: Any) -> None:
+    done = shell.run("train", "ppo", "--env", "CartPol-v1")
     assert done.returncode == 2
-    assert message in done.stderr
+    assert "did you mean 'CartPole-v1'" in done.stderr
     assert "Traceback" not in done.stderr
     assert shell.runs == []
 
