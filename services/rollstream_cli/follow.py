@@ -43,6 +43,7 @@ class Inbox:
         self._queue: SimpleQueue[Happening] = SimpleQueue()
 
     def put(self, happening: Happening) -> None:
+        """Add to the queue; never waits."""
         self._queue.put(happening)
 
     def next(self, *, timeout_s: float) -> Happening | None:

@@ -50,6 +50,7 @@ class Rest:
         self._client = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
 
     def close(self) -> None:
+        """Close its connections."""
         self._client.close()
 
     def get(self, path: str, **query: Any) -> Any:

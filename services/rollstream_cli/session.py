@@ -33,6 +33,8 @@ __all__ = ["CellSession", "plan_cell"]
 READY_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.05
 GRACE_S = 20.0
+IDLE_GRACE_S = 6.0
+"""When no experiment is running there is nothing to save: whoever still waits for somebody waits in vain."""
 
 
 def plan_cell(
@@ -120,8 +122,8 @@ class CellSession:
 
     def __enter__(self) -> CellSession:
         remedy = "choose another with --runs-dir or --dir"
-        make_writable(self.plan.directory, what="the folder of the cell", remedy=remedy)
         make_writable(self.plan.runs_dir, what="the folder of runs", remedy=remedy)
+        make_writable(self.plan.directory, what="the folder of the cell", remedy=remedy)
         with ExitStack() as resources:
             resources.enter_context(hold_directory(self.plan.directory))
             resources.callback(self._close)
@@ -180,5 +182,6 @@ class CellSession:
         self.inbox.put(Happening(kind="note", data={}, message=message))
 
     def _close(self) -> None:
-        self.cell.stop(grace_s=GRACE_S, hurry=self._interrupts.hurry, idle=self.idle)
+        grace_s = IDLE_GRACE_S if self.idle else GRACE_S
+        self.cell.stop(grace_s=grace_s, hurry=self._interrupts.hurry, idle=self.idle)
         (self.plan.directory / CELL_FILE).unlink(missing_ok=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rollstream.config import EnvironmentSpec, ExperimentSpec, StopRule
-from rollstream.errors import ConfigError
-from rollstream_cli.run_directory import find_run, new_run_id, read_run, remove_run, write_run, write_summary
+from rollstream.errors import ConfigError, RollstreamError, StoreRefused, StoreUnavailable
+from rollstream_cli.errors import CellError, Interrupted
+from rollstream_cli.run_directory import find_run, new_run_id, read_run, removed_if_it_never_began, write_run, write_summary
 
 SPEC = ExperimentSpec(algorithm="ppo", environment=EnvironmentSpec(id="CartPole-v1"), stop=StopRule(env_steps=10))
 
@@ -79,8 +80,18 @@ def test_files_are_private_and_replaced_in_one_step(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["summary.json"]
 
 
-def test_a_run_that_never_began_is_removed(tmp_path: Path) -> None:
-    write(tmp_path / "a")
-    remove_run(tmp_path / "a")
-    remove_run(tmp_path / "a")
+@pytest.mark.parametrize("error", [ConfigError("bad"), StoreUnavailable("away"), StoreRefused("no"), Interrupted("Ctrl-C")])
+def test_what_never_began_leaves_no_folder(tmp_path: Path, error: RollstreamError) -> None:
+    with pytest.raises(type(error)), removed_if_it_never_began(tmp_path / "a"):
+        write(tmp_path / "a")
+        raise error
     assert not (tmp_path / "a").exists()
+
+
+def test_logs_stay_after_a_failure_and_an_older_folder_stays_always(tmp_path: Path) -> None:
+    with pytest.raises(CellError), removed_if_it_never_began(tmp_path / "a"):
+        write(tmp_path / "a")
+        raise CellError("learner-0 cannot work")
+    with pytest.raises(ConfigError), removed_if_it_never_began(tmp_path / "a"):
+        raise ConfigError("bad")
+    assert (tmp_path / "a").exists()
