@@ -16,6 +16,7 @@ from rollstream_cli.cell.server import wait_for_exit
 from rollstream_cli.cell.state import CELL_FILE, is_running, read_state
 from rollstream_cli.daemon import REPLY_VARIABLE, UpRequest, error_of
 from rollstream_cli.errors import CellError
+from rollstream_service.folders import make_writable
 
 __all__ = ["start_in_background", "stop_in_background"]
 
@@ -33,7 +34,7 @@ def start_in_background(request: UpRequest) -> str:
         RollstreamError: what the supervisor says went wrong; it has ended then.
     """
     log = request.directory / "logs" / "supervisor.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_writable(log.parent, what="the folder of the cell's logs", remedy="choose another with --dir")
     reader, writer = os.pipe()
     try:
         with log.open("ab") as output:

@@ -12,19 +12,24 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rollstream.config import ExperimentSpec
-from rollstream.errors import ConfigError
+from rollstream.errors import ConfigError, RollstreamError, StoreRefused, StoreUnavailable
 from rollstream_cli.cell.state import write_privately
+from rollstream_cli.errors import Interrupted
 
-__all__ = ["Run", "find_run", "new_run_id", "read_run", "remove_run", "write_run", "write_summary"]
+__all__ = ["Run", "find_run", "new_run_id", "read_run", "removed_if_it_never_began", "write_run", "write_summary"]
 
 RUN_FILE = "run.json"
 SUMMARY_FILE = "summary.json"
+NEVER_BEGAN_EXIT_CODES = frozenset(
+    {ConfigError.exit_code, StoreUnavailable.exit_code, StoreRefused.exit_code, Interrupted.exit_code}
+)
 
 
 def new_run_id(name: str) -> str:
@@ -91,9 +96,19 @@ def read_run(directory: Path) -> Run:
         raise ConfigError(f"{path} is damaged ({error!r}); start again with `rollstream train`") from error
 
 
-def remove_run(directory: Path) -> None:
-    """Remove a run that never began."""
-    shutil.rmtree(directory, ignore_errors=True)
+@contextmanager
+def removed_if_it_never_began(directory: Path) -> Iterator[None]:
+    """Remove `directory`, when the block made it, after an error that comes before any work: bad input, no Redis, Ctrl-C.
+
+    After other errors it stays: the logs in it tell more than the message.
+    """
+    is_new = not directory.exists()
+    try:
+        yield
+    except RollstreamError as error:
+        if is_new and error.exit_code in NEVER_BEGAN_EXIT_CODES:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def write_summary(directory: Path, summary: Mapping[str, Any]) -> Path:

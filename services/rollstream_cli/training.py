@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from rollstream.clock import Clock, Deadline
 from rollstream.config import FINAL_PHASES, ExperimentSpec
-from rollstream.errors import ConfigError, StoreError
+from rollstream.errors import ConfigError
 from rollstream_cli.cell.roles import CellPlan
-from rollstream_cli.errors import CellError, ExperimentFailed, Interrupted, RestError
+from rollstream_cli.errors import CellError, ExperimentFailed, RestError
 from rollstream_cli.failure import failure_message
 from rollstream_cli.follow import Follower, Happening
 from rollstream_cli.interrupts import Interrupts, catch_interrupts
 from rollstream_cli.process_start import process_start_wall_s
-from rollstream_cli.run_directory import new_run_id, remove_run, write_run, write_summary
+from rollstream_cli.run_directory import new_run_id, removed_if_it_never_began, write_run, write_summary
 from rollstream_cli.session import CellSession
 from rollstream_cli.summary import with_usage
 
@@ -90,14 +90,8 @@ class Training:
             ExperimentFailed: the run failed; the message says where.
             Interrupted: stopped by a signal before the run began.
         """
-        is_new = not self._plan.directory.exists()
-        try:
-            with catch_interrupts() as interrupts:
-                return self._in_cell(interrupts)
-        except (ConfigError, StoreError, Interrupted):
-            if is_new:
-                remove_run(self._plan.directory)
-            raise
+        with removed_if_it_never_began(self._plan.directory), catch_interrupts() as interrupts:
+            return self._in_cell(interrupts)
 
     def _in_cell(self, interrupts: Interrupts) -> RunOutcome:
         session = CellSession(self._plan, clock=self._clock, interrupts=interrupts, kind="train", experiment=self._run_id)

@@ -21,7 +21,7 @@ from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError, LeaseLost, StoreError
 from rollstream.flow import Description, Runner, describe_error
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
-from rollstream.metrics import Counters, JsonLines, Report, TensorBoard, Waits, draw_learning_curve, read_json_lines
+from rollstream.metrics import Counters, Report, Waits
 from rollstream.seeding import child_seed
 from rollstream.spaces import Episodes, RowSpec, row_spec
 from rollstream.store import Address, Lease, Store
@@ -32,7 +32,9 @@ from rollstream.weights import WeightStore
 from rollstream_learner.cut import Cuts, find_cut
 from rollstream_learner.edge import LearnerEdge
 from rollstream_learner.guard import Guard, Verdict
+from rollstream_learner.run_files import RunFiles
 from rollstream_learner.settings import LearnerSettings
+from rollstream_service.folders import make_writable
 from rollstream_service.lifecycle import Life
 
 if TYPE_CHECKING:
@@ -93,7 +95,8 @@ class ExperimentRun:
 
     def _run(self) -> None:
         spec, life = self._spec, self._life
-        self._directory.mkdir(parents=True, exist_ok=True)
+        remedy = "free space there, or set ROLLSTREAM_RUNS_DIR to a folder that can be written"
+        make_writable(self._directory, what="the folder of the run", remedy=remedy)
         environment = inspect_environment(spec.environment, allow=self._settings.allowed_modules)
         agent = make_agent(
             spec.algorithm, spec.settings, observation=environment.observation_leaves, actions=environment.action_leaves
@@ -185,8 +188,7 @@ class ExperimentRun:
     def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, agent: Agent) -> None:
         clock, spec = self._life.clock, self._spec
         self._phase("running")
-        reports = JsonLines(self._directory / "reports.jsonl")
-        board = TensorBoard(self._directory / "tensorboard", clock=clock)
+        files = RunFiles(self._directory, clock=clock, on_trouble=lambda message: self._event("files_failed", message))
         began_s = looked_s = clock.monotonic_s()
         earlier_s = self._ran_s
         checkpoints_made = guard.checkpoints_ordered
@@ -196,8 +198,7 @@ class ExperimentRun:
                 self._life.health.beat("flow")
                 self._ran_s = earlier_s + clock.monotonic_s() - began_s
                 report = self._complete(told, cuts)
-                reports.write(report)
-                board.write(report)
+                files.write(report)
                 self._told(report, runner, side)
                 reached = reason_to_stop(spec.stop, report, running_s=self._ran_s)
                 if reached is not None:
@@ -209,9 +210,8 @@ class ExperimentRun:
                 if guard.paused:
                     self._pause(guard)
         finally:
-            reports.close()
-            board.close()
-        self._end(reached, guard.verdict, side, cuts, agent)
+            files.close()
+        self._end(reached, guard.verdict, side, cuts, agent, files=files)
 
     def _complete(self, told: Report, cuts: Cuts) -> Report:
         """The flow's report with what only this process knows."""
@@ -236,14 +236,14 @@ class ExperimentRun:
         self._experiments.add_report(self._experiment, report.to_json(), lease=self._lease)
         self._experiments.set_flow(self._experiment, runner.describe().to_json(), lease=self._lease)
 
-    def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | None:
-        """Make a checkpoint; a full disk is told, and does not end the run."""
+    def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | CheckpointError:
+        """Make a checkpoint; a full disk is told, and does not end the run: the next one may succeed."""
         try:
             record = cuts.make(ran_s=self._ran_s)
         except CheckpointError as error:
             self._event("checkpoint_failed", str(error))
             self._life.log.error("no checkpoint", reason=str(error))
-            return None
+            return error
         self._life.log.info("checkpoint", path=str(record.path), bytes=record.bytes)
         self._event("checkpoint", f"checkpoint {record.number}", path=str(record.path), bytes=record.bytes)
         return record
@@ -258,23 +258,37 @@ class ExperimentRun:
 
     # -- the end
 
-    def _end(self, reached: str | None, verdict: Verdict | None, side: LearnerProcess, cuts: Cuts, agent: Agent) -> None:
+    def _end(
+        self,
+        reached: str | None,
+        verdict: Verdict | None,
+        side: LearnerProcess,
+        cuts: Cuts,
+        agent: Agent,
+        *,
+        files: RunFiles,
+    ) -> None:
         if verdict is not None and verdict.kind == "lost":
             raise LeaseLost(verdict.reason)
         if verdict is not None and verdict.kind == "fault":
             self._phase("failed", reason=verdict.reason, detail=verdict.detail)
             return
-        record = self._checkpoint(cuts)
+        saved = self._checkpoint(cuts)
         if reached is None and verdict is not None and verdict.kind == "leave":
             self._phase("queued", reason="its learner was told to stop; another one goes on from its checkpoint")
             return
-        self._summarize(side, agent, record, evaluated=reached is not None)
-        if reached is not None:
+        record = saved if isinstance(saved, CheckpointRecord) else None
+        self._summarize(side, agent, record, files, evaluated=reached is not None)
+        if reached is not None and isinstance(saved, CheckpointError):
+            self._phase("failed", reason=f"{reached}, but what was learned is not saved: {saved}")
+        elif reached is not None:
             self._phase("succeeded", reason=reached)
         else:
             self._phase("stopped", reason=verdict.reason if verdict else "the flow has ended")
 
-    def _summarize(self, side: LearnerProcess, agent: Agent, record: CheckpointRecord | None, *, evaluated: bool) -> None:
+    def _summarize(
+        self, side: LearnerProcess, agent: Agent, record: CheckpointRecord | None, files: RunFiles, *, evaluated: bool
+    ) -> None:
         spec = self._spec
         weights = LocalWeights(version=side.version(), tensors=side.tensors())
         evaluation = Episodes()
@@ -292,19 +306,11 @@ class ExperimentRun:
             evaluation=evaluation,
             actors=frozenset().union(*(edge.contributors for edge in self._edges)),
             checkpoint=str(record.path) if record else None,
-            learning_curve=self._curve(),
+            learning_curve=files.draw(
+                title=f"{spec.algorithm} on {spec.environment.id}, seed {spec.seed}", goal=spec.stop.mean_return
+            ),
         )
         self._experiments.set_summary(self._experiment, results.to_json(), lease=self._lease)
-
-    def _curve(self) -> str | None:
-        """Draw the learning curve; returns where it lies, None when no episode has ended."""
-        reports = read_json_lines(self._directory / "reports.jsonl")
-        if not any(report.mean_return is not None for report in reports):
-            return None
-        path = self._directory / "learning_curve.png"
-        title = f"{self._spec.algorithm} on {self._spec.environment.id}, seed {self._spec.seed}"
-        draw_learning_curve(reports, path, title=title, goal=self._spec.stop.mean_return)
-        return str(path)
 
     def _phase(self, phase: Any, *, reason: str = "", detail: str = "") -> None:
         self._life.log.info("phase", experiment=self._experiment, phase=phase, reason=reason)

@@ -23,4 +23,5 @@ def make_writable(folder: Path, *, what: str, remedy: str) -> None:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        raise ConfigError(f"cannot write to {what} {folder} ({error.strerror}); {remedy}") from error
+        why = "it is a file" if folder.is_file() else error.strerror
+        raise ConfigError(f"cannot write to {what} {folder} ({why}); {remedy}") from error

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import structlog
-
 from rollstream.clock import Clock, SystemClock
 from rollstream.errors import RollstreamError
 from rollstream_service.health import Health
@@ -48,10 +46,11 @@ def run(role: str, settings_type: type[Settings], main: Callable[[Settings, Life
     try:
         settings = read_settings(settings_type)
     except RollstreamError as error:
-        structlog.get_logger("rollstream").error("cannot start", role=role, reason=str(error))
+        configure(role=role, member=role).error("cannot start", reason=str(error), exit_code=error.exit_code)
         return error.exit_code
     member = settings.member_name(role)
-    life = Life(role=role, member=member, clock=clock, health=Health(clock), log=configure(settings, role=role, member=member))
+    log = configure(role=role, member=member, log_level=settings.log_level, log_format=settings.log_format)
+    life = Life(role=role, member=member, clock=clock, health=Health(clock), log=log)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: life.stopping.set())
     try:

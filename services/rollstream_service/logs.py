@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Literal, TypeAlias
 
 import structlog
 
-from rollstream_service.settings import CommonSettings
+__all__ = ["LogFormat", "LogLevel", "configure"]
 
-__all__ = ["configure"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+LogFormat: TypeAlias = Literal["json", "text"]
+LEVELS: dict[LogLevel, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
-LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
-
-def configure(settings: CommonSettings, *, role: str, member: str) -> structlog.stdlib.BoundLogger:
+def configure(
+    *, role: str, member: str, log_level: LogLevel = "info", log_format: LogFormat = "json"
+) -> structlog.stdlib.BoundLogger:
     """Send this process' log lines, and those of the libraries that it uses, to standard output.
 
     Returns:
         The logger of the service, bound to its role and member name.
     """
-    level = LEVELS[settings.log_level]
+    level = LEVELS[log_level]
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -29,7 +32,7 @@ def configure(settings: CommonSettings, *, role: str, member: str) -> structlog.
         structlog.processors.format_exc_info,
     ]
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if settings.log_format == "json" else structlog.dev.ConsoleRenderer()
+        structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer()
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from rollstream.config import suggestion
 from rollstream.errors import ConfigError, Problem
+from rollstream_service.logs import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from rollstream.store import Address
@@ -45,9 +46,9 @@ class CommonSettings(BaseSettings):
     """TCP port; 0 takes a free one, and the member record says which."""
     advertise_url: str = ""
     """URL under which others reach this process; empty makes one of host (this machine's name when it listens everywhere) and port."""
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: LogLevel = "info"
     """Least severe log line that is written; info tells life-cycle events only, nothing per step."""
-    log_format: Literal["json", "text"] = "json"
+    log_format: LogFormat = "json"
     """JSON lines for collectors, text for people."""
     grace_s: float = Field(default=20.0, gt=0)
     """Seconds after SIGTERM in which work is finished and flushed; below Kubernetes' default of 30."""

@@ -27,4 +27,4 @@ def registered(environment_id: str) -> EnvSpec:
     except gymnasium.error.Error as error:
         close = difflib.get_close_matches(name, list(gymnasium.registry), n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else "gymnasium.pprint_registry() lists what is installed"
-        raise ConfigError(f"unknown environment {environment_id!r}: {error}; {hint}") from error
+        raise ConfigError(f"unknown environment {environment_id!r}: {str(error).rstrip('.')}; {hint}") from error

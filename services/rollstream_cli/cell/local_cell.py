@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError
+from rollstream.errors import ConfigError, StoreUnavailable
 from rollstream.store import Address, Store, keys, parse_address
 from rollstream.store.experiments import Experiments
 from rollstream_cli.cell.child import Child, ChildSpec
@@ -99,7 +99,13 @@ class LocalCell:
             with contextlib.closing(
                 Store(address, clock=self._clock, deadline_s=self._redis_deadline_s, name="rollstream-cli")
             ) as store:
-                store.check()
+                try:
+                    store.check()
+                except StoreUnavailable as error:
+                    raise StoreUnavailable(
+                        f"{str(error).rstrip('.')}; start it, or correct ROLLSTREAM_REDIS_URL (when it is not set, the cell starts "
+                        "a Redis of its own)"
+                    ) from error
             return address
         self._server = KeptServer(self.plan.server_dir, clock=self._clock, on_hopeless=self._fail, on_death=self._on_death)
         address = self._server.start()

@@ -34,11 +34,13 @@ def train(
     from rollstream.clock import SystemClock
     from rollstream_cli.document import SpecOptions, build_spec
     from rollstream_cli.interrupts import catch_interrupts
+    from rollstream_cli.json_target import check_json_target
     from rollstream_cli.measure import TrainingBench
     from rollstream_cli.output import error_console, result_console, write_json
     from rollstream_cli.session import plan_cell
     from rollstream_cli.summary import print_measurement
 
+    check_json_target(json_to)
     spec = build_spec(
         SpecOptions(
             algorithm=algorithm,

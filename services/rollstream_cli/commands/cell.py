@@ -31,6 +31,7 @@ def up(
     from rollstream_cli.cell.state import is_running, read_state
     from rollstream_cli.daemon import UpRequest
     from rollstream_cli.find_cell import DEFAULT_CELL
+    from rollstream_cli.run_directory import removed_if_it_never_began
 
     where = (directory or runs_dir / DEFAULT_CELL).absolute()
     if is_running(where):
@@ -45,12 +46,13 @@ def up(
         host=host,
         port=port,
     )
-    if not detach:
-        _run_here(request, json=json)
-        return
-    from rollstream_cli.background import start_in_background
+    with removed_if_it_never_began(where):
+        if not detach:
+            _run_here(request, json=json)
+            return
+        from rollstream_cli.background import start_in_background
 
-    _print_cell(start_in_background(request), where, json=json, already=False)
+        _print_cell(start_in_background(request), where, json=json, already=False)
 
 
 def down(*, directory: Directory = None, runs_dir: RunsDir = Path("runs"), json: JsonFlag = False) -> None:

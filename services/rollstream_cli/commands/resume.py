@@ -36,8 +36,10 @@ def resume(
     from rollstream_cli.cell.state import is_running
     from rollstream_cli.document import SpecOptions
     from rollstream_cli.find_cell import connect
+    from rollstream_cli.json_target import check_json_target
     from rollstream_cli.run_directory import find_run
 
+    check_json_target(json_to)
     changes = SpecOptions(stop_return=stop_return, stop_steps=stop_steps, overrides=settings or ())
     found = find_run(run, runs_dir=runs_dir) if url is None and directory is None else None
     if found is not None and not is_running(found.cell_dir):

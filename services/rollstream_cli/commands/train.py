@@ -35,6 +35,7 @@ def train(
 ) -> None:
     """Train an agent: starts a cell on this machine, runs to the stop rule, evaluates, and sums up."""
     from rollstream_cli.document import SpecOptions, build_spec
+    from rollstream_cli.json_target import check_json_target
 
     spec = build_spec(
         SpecOptions(
@@ -51,6 +52,7 @@ def train(
             from_checkpoint=from_checkpoint,
         )
     )
+    check_json_target(json_to)
     if inline:
         _train_inline(spec, runs_dir=runs_dir, json_to=json_to)
         return
