@@ -10,12 +10,18 @@ import typer
 from rollstream_cli.app import app
 from rollstream_cli.reference.markdown import code, section, table
 
-__all__ = ["command_names", "command_sections"]
+__all__ = ["command_names", "command_sections", "options_of"]
 
 
 def command_names() -> tuple[str, ...]:
     """Every command, e.g. `checkpoint list`."""
     return tuple(name for name, _ in _commands())
+
+
+def options_of(name: str) -> frozenset[str]:
+    """Spellings of the options of a command, e.g. `--json`."""
+    command = dict(_commands())[name]
+    return frozenset(spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts))
 
 
 def command_sections() -> str:
