@@ -1,0 +1,75 @@
+"""The examples of the documentation run as they stand there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rollstream.config import EnvironmentSpec, ExperimentSpec, load
+from rollstream.envs import inspect_environment
+from rollstream.graph.component_test import component_test
+from rollstream_cli.document import SpecOptions, build_spec
+from rollstream_cli.inline import run
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+SMALL = {"actors": 1, "envs_per_actor": 4, "seed": 1, "evaluation_episodes": 4}
+
+
+def train(document: dict[str, Any], tmp_path: Path, *, allow: tuple[str, ...] = ()) -> dict[str, Any]:
+    spec = load(ExperimentSpec, {**SMALL, **document}, what="experiment spec")
+    return run(spec, runs_dir=tmp_path, report=lambda _: None, allow=allow)
+
+
+@pytest.fixture
+def actor_critic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package `actor-critic` as if it were installed."""
+    info = tmp_path / "actor_critic-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: actor-critic\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[rollstream.algorithms]\nactor-critic = actor_critic:ALGORITHM\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(EXAMPLES / "actor-critic"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+@pytest.mark.usefixtures("actor_critic")
+def test_an_algorithm_from_an_installed_package_trains(tmp_path: Path) -> None:
+    document = {"algorithm": "actor-critic", "environment": {"id": "CartPole-v1"}, "stop": {"env_steps": 1024}}
+    summary = train(document, tmp_path)
+    assert summary["env_steps_trained"] == summary["env_steps"] >= 1024
+    assert summary["updates"] == summary["version"] - 1  # one update a round, and one publication after it
+    assert summary["evaluation_episodes"] == 4
+
+
+@pytest.mark.usefixtures("actor_critic")
+def test_its_loss_is_the_same_in_all_modes() -> None:
+    from actor_critic.agent import ActorCriticAgent, ActorCriticConfig, ActorCriticLoss
+
+    found = inspect_environment(EnvironmentSpec(id="CartPole-v1"), allow=())
+    agent = ActorCriticAgent(ActorCriticConfig(), observation=found.observation_leaves, actions=found.action_leaves)
+    component_test(ActorCriticLoss(agent.policy))
+
+
+@pytest.mark.usefixtures("actor_critic")
+def test_the_entry_point_of_the_package_is_the_one_that_the_test_stands_in_for() -> None:
+    project = (EXAMPLES / "actor-critic" / "pyproject.toml").read_text()
+    assert '[project.entry-points."rollstream.algorithms"]\nactor-critic = "actor_critic:ALGORITHM"' in project
+
+
+def test_an_environment_of_ones_own_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    document = {"algorithm": "ppo", "environment": {"id": "corridor:Corridor"}, "stop": {"env_steps": 4096}}
+    summary = train(document, tmp_path, allow=("corridor",))
+    assert summary["episodes"] > 0
+    assert summary["mean_return"] <= 0.91  # the shortest way
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_a_spec_is_accepted(file: Path) -> None:
+    spec = build_spec(SpecOptions(file=file))
+    assert spec.algorithm == yaml.safe_load(file.read_text())["algorithm"]
