@@ -134,9 +134,7 @@ def _processes(folder: Path, clock: Clock) -> Iterator[_Processes]:
         store = Store(server.address, clock=clock, name="bench")
         try:
             by_name = {"client": os.getpid(), "replay": service.pid, "redis": server.pid}
-            yield _Processes(
-                store=store, server=server, by_name={name: psutil.Process(pid) for name, pid in by_name.items()}
-            )
+            yield _Processes(store=store, server=server, by_name={name: psutil.Process(pid) for name, pid in by_name.items()})
         finally:
             service.terminate()
             try:

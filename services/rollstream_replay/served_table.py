@@ -219,7 +219,7 @@ class ServedTable:
             "writers": len(table.streams),
             "samplers_waiting": len(self._samplers),
             "max_priority": table.max_priority,
-            "bytes": table.references.held * predicted // max(1, -(-spec.max_items // spec.chunk_rows)),
+            "bytes": table.references.held * spec.chunk_memory_bytes(self.table_id),
             "bytes_at_full": predicted,
             "id": self.table_id,
             "shard": shard.shard,

@@ -35,8 +35,9 @@ READ_ENTRIES = 128
 STANDBY_EVERY_S = 0.25
 TIDY_EVERY_S = 0.5
 POSITION_EVERY_S = 1.0
-GATHER_S = 0.003
-"""Pause after a read or an acknowledgement: under load several flushes then share one, and a writer has more in flight anyway."""
+READ_PAUSE_S = 0.003
+ACKNOWLEDGE_PAUSE_S = 0.008
+"""Pauses after a read and after an acknowledgement: under load several flushes share one, and writers have more in flight."""
 REPEAT_CREDIT_EVERY_S = 5.0
 
 
@@ -270,7 +271,7 @@ class ShardServer:
                 if self.tables.get(table_id) is table:
                     table.take(entries)
                     self.advance(table)
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(READ_PAUSE_S)
 
     def _read_logs(self, positions: dict[str, str]) -> list[tuple[str, LogEntries]]:
         """New entries of all logs; a change in the cell wakes too, for it may be a new table."""
@@ -300,7 +301,7 @@ class ShardServer:
                 await self.in_thread(partial(table.shard.acknowledge, progress))
             if later:
                 asyncio.get_running_loop().call_later(POSITION_EVERY_S, self._dirty.set)
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(ACKNOWLEDGE_PAUSE_S)
 
     async def _tidy(self) -> None:
         reader = ChunkReader(self.address, clock=self._clock)

@@ -16,6 +16,9 @@ __all__ = ["ChunkAddresses", "ChunkReferences"]
 
 Ints = npt.NDArray[np.int64]
 
+ONE = np.int32(1)
+"""Of the type of the counts: a Python 1 would cost `ufunc.at` a hundred times as much."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkAddresses:
@@ -44,6 +47,7 @@ class ChunkReferences:
         self._holders = np.zeros(1024, np.int32)
         self._next = np.zeros(1024, np.int32)
         self._free = np.zeros(1024, np.int32)
+        self._scratch = np.zeros(1024, np.int32)
         self._free_count = 0
         self._high = 0
         self._garbage: list[ChunkAddresses] = []
@@ -72,18 +76,20 @@ class ChunkReferences:
     def hold(self, first: Ints, chunks: Ints) -> None:
         """Count one holder more for the `chunks` [K] places that start at `first` [K]."""
         for at in self._walk(first, chunks):
-            np.add.at(self._holders, at.places, 1)
+            np.add.at(self._holders, at.places, ONE)
 
     def release(self, first: Ints, chunks: Ints, addresses: ChunkAddresses) -> None:
         """Count one holder less for the `chunks` [K] places from `first` [K]; `addresses` [K] are those of the first chunks."""
         freed: list[Ints] = []
         for at in self._walk(first, chunks):
-            np.subtract.at(self._holders, at.places, 1)
+            np.subtract.at(self._holders, at.places, ONE)
             empty = np.flatnonzero(self._holders[at.places] == 0)
             if not len(empty):
                 continue
-            places, index = np.unique(at.places[empty], return_index=True)
-            item = at.items[empty[index]]
+            places = at.places[empty]
+            self._scratch[places] = empty
+            once = self._scratch[places] == empty  # of a place that occurs twice, one stays
+            places, item = places[once], at.items[empty[once]]
             freed.append(places)
             self._garbage.append(
                 ChunkAddresses(
@@ -125,7 +131,7 @@ class ChunkReferences:
         size = max(1024, 1 << (max(1, needed) - 1).bit_length())
         if size <= len(self._holders):
             return
-        for name in ("_holders", "_next", "_free"):
+        for name in ("_holders", "_next", "_free", "_scratch"):
             old = getattr(self, name)
             new = np.zeros(size, np.int32)
             new[: len(old)] = old

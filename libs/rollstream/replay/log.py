@@ -83,6 +83,7 @@ class DeleteEntry:
 
 
 def encode_insert(entry: InsertEntry) -> bytes:
+    """The buffer of an insert entry."""
     header = np.zeros((), INSERT_HEADER)
     header["layout"], header["flags"] = LAYOUT_VERSION, DEFAULT_PRIORITY if entry.default_priority else 0
     header["writer"], header["sequence"] = entry.writer, entry.sequence
@@ -99,6 +100,7 @@ def encode_insert(entry: InsertEntry) -> bytes:
 
 
 def decode_insert(buffer: bytes) -> InsertEntry:
+    """The insert entry in `buffer`, as views of it; refuses another layout and a wrong size."""
     header = _header(buffer, INSERT_HEADER, kind="insert")
     environments, items = int(header["environments"]), int(header["items"])
     _require_size(buffer, INSERT_HEADER.itemsize + 16 * environments + 20 * items, kind="insert")
@@ -117,11 +119,13 @@ def decode_insert(buffer: bytes) -> InsertEntry:
 
 
 def encode_update(entry: UpdateEntry) -> bytes:
+    """The buffer of an update entry."""
     header = _keys_header(len(entry.keys), refused=entry.refused, flags=0)
     return b"".join([header, entry.keys.astype("<u8").tobytes(), entry.priority.astype("<f4").tobytes()])
 
 
 def decode_update(buffer: bytes) -> UpdateEntry:
+    """The update entry in `buffer`; refuses as `decode_insert` does."""
     header = _header(buffer, KEYS_HEADER, kind="update")
     count = int(header["keys"])
     _require_size(buffer, KEYS_HEADER.itemsize + 12 * count, kind="update")
@@ -130,10 +134,12 @@ def decode_update(buffer: bytes) -> UpdateEntry:
 
 
 def encode_delete(entry: DeleteEntry) -> bytes:
+    """The buffer of a delete entry."""
     return _keys_header(len(entry.keys), refused=0, flags=int(entry.missing)) + entry.keys.astype("<u8").tobytes()
 
 
 def decode_delete(buffer: bytes) -> DeleteEntry:
+    """The delete entry in `buffer`; refuses as `decode_insert` does."""
     header = _header(buffer, KEYS_HEADER, kind="delete")
     count = int(header["keys"])
     _require_size(buffer, KEYS_HEADER.itemsize + 8 * count, kind="delete")

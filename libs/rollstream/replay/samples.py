@@ -96,6 +96,7 @@ class SampleReply:
 
 
 def encode_request(request: SampleRequest) -> bytes:
+    """The body of a request."""
     header = np.zeros((), REQUEST)
     header["magic"], header["layout"] = b"RSQ1", LAYOUT_VERSION
     for field in fields(request):
@@ -104,6 +105,7 @@ def encode_request(request: SampleRequest) -> bytes:
 
 
 def decode_request(body: bytes) -> SampleRequest:
+    """The request in `body`; refuses another layout and a wrong size."""
     if len(body) != REQUEST.itemsize:
         raise SchemaMismatch(f"sample request is {len(body)} bytes long where {REQUEST.itemsize} are expected")
     header = np.frombuffer(body, REQUEST)[0]
@@ -114,6 +116,7 @@ def decode_request(body: bytes) -> SampleRequest:
 
 
 def encode_reply(reply: SampleReply) -> bytes:
+    """The body of a reply."""
     header = np.zeros((), REPLY)
     header["magic"], header["layout"] = b"RSA1", LAYOUT_VERSION
     header["batches"], header["batch_items"] = reply.batches, reply.batch_items
@@ -123,6 +126,7 @@ def encode_reply(reply: SampleReply) -> bytes:
 
 
 def decode_reply(body: bytes | bytearray | memoryview) -> SampleReply:
+    """The reply in `body`, as views of it; refuses as `decode_request` does."""
     if len(body) < REPLY.itemsize:
         raise SchemaMismatch(f"sample reply is {len(body)} bytes long, its header alone needs {REPLY.itemsize}")
     header = np.frombuffer(body, REPLY, count=1)[0]

@@ -14,11 +14,14 @@ from pydantic import Field, field_validator, model_validator
 from rollstream.config import Frozen
 from rollstream.errors import ConfigError
 from rollstream.spaces import RowSpec
+from rollstream.store import chunk_prefix, keys
 
 __all__ = ["Fifo", "Limiter", "MinSize", "Prioritized", "SampleToInsertRatio", "Sampler", "TableSpec", "Uniform"]
 
-KEY_OVERHEAD_BYTES = 64
-"""What Redis needs for a key beyond the bytes of key and value (dictionary entry, headers, allocator rounding)."""
+ENTRY_BYTES = 72
+"""What Redis needs for a key beside key and value: dictionary entry, its share of the hash table, object header."""
+KEY_HEADER_BYTES = 8
+VALUE_HEADER_BYTES = 16
 
 
 class Uniform(Frozen):
@@ -166,11 +169,15 @@ class TableSpec(Frozen):
     def chunk_bytes(self) -> int:
         return self.row_spec.row_bytes * self.chunk_rows
 
+    def chunk_memory_bytes(self, table_id: str) -> int:
+        """Redis memory of one chunk with its key, as its allocator rounds them. Redis 7 comes close, Valkey 9 needs less."""
+        key_bytes = len(chunk_prefix(table_id, 0)) + keys.CHUNK_KEY_SUFFIX_BYTES
+        value = _allocated(self.chunk_bytes + VALUE_HEADER_BYTES)
+        return value + _allocated(key_bytes + KEY_HEADER_BYTES) + ENTRY_BYTES
+
     def predicted_bytes(self, table_id: str) -> int:
         """Redis memory of the full table, when every item brings one row of its own (sharing rows only makes it less)."""
-        key_bytes = len(f"rs:{{{table_id}.0}}:") + 34
-        chunks = math.ceil(self.max_items / self.chunk_rows)
-        return chunks * (self.chunk_bytes + key_bytes + KEY_OVERHEAD_BYTES)
+        return math.ceil(self.max_items / self.chunk_rows) * self.chunk_memory_bytes(table_id)
 
     def batch_problem(self, batch_items: int) -> str:
         """Why samplers of `batch_items` could wait for ever under this spec, with the inequality; empty when they cannot.
@@ -200,3 +207,9 @@ class TableSpec(Frozen):
             f"{limiter.samples_per_insert:g}; writers and samplers would wait for each other, so raise tolerance_items to "
             f"{math.ceil(need / 2)} or sample smaller batches"
         )
+
+
+def _allocated(size_bytes: int) -> int:
+    """What jemalloc hands out for a request: multiples of 16 up to 128, then four sizes for each doubling."""
+    step = 16 if size_bytes <= 128 else 1 << ((size_bytes - 1).bit_length() - 3)
+    return -(-size_bytes // step) * step

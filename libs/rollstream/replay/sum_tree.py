@@ -2,8 +2,9 @@
 
     nodes[1] is the sum of all; node i has children 2i and 2i+1; slot s is leaf `leaves + s`.
 
-Sums are never adjusted by differences but added up anew from both children, so rounding errors do not accumulate; and a descent
-never enters a child whose sum is 0, so an item with weight 0 is never found, wherever the drawn mass falls.
+Writing marks leaves; sums are made right when they are next asked for, so a slot that is emptied and filled between two samples
+costs one way up the tree. Sums are never adjusted by differences but added up anew from both children, so rounding errors do not
+accumulate; and a descent never enters a child whose sum is 0, so an item with weight 0 is never found, wherever the mass falls.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ __all__ = ["SumTree"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+LONGEST_LIST = 100_000
+"""Changed leaves that are remembered at most, when nobody asks for sums for a long time."""
 
 
 class SumTree:
@@ -32,9 +36,12 @@ class SumTree:
         self._nodes = np.zeros(2 * self._leaves, np.float64)
         self._left = self._nodes[0::2]
         self._right = self._nodes[1::2]
+        self._changed: list[Ints] = []
+        self._changes = 0
 
     @property
     def total(self) -> float:
+        self._add_up()
         return float(self._nodes[1])
 
     def get(self, slots: Ints) -> Floats:
@@ -44,8 +51,26 @@ class SumTree:
         """Give `slots` [K] the `weights` [K] (finite, >= 0); of a repeated slot the last weight counts."""
         if not len(slots):
             return
-        self._nodes[slots + self._leaves] = weights
-        node = (slots + self._leaves) >> 1
+        leaves = slots + self._leaves
+        self._nodes[leaves] = weights
+        self._changed.append(leaves)
+        self._changes += len(leaves)
+        if self._changes > max(self._leaves, LONGEST_LIST):
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Make the sums right again: above changed leaves only, or everywhere when most changed."""
+        if not self._changed:
+            return
+        changed = self._changed[0] if len(self._changed) == 1 else np.concatenate(self._changed)
+        self._changed, self._changes = [], 0
+        if len(changed) * 8 > self._leaves:
+            half = self._leaves >> 1
+            while half:
+                np.add(self._left[half : 2 * half], self._right[half : 2 * half], out=self._nodes[half : 2 * half])
+                half >>= 1
+            return
+        node = changed >> 1
         if len(node) > 1:
             node = np.unique(node) if np.any(node[1:] < node[:-1]) else _without_repeats(node)
         while node[0]:
@@ -54,6 +79,7 @@ class SumTree:
 
     def find(self, mass: Floats) -> Ints:
         """Slots [K] at `mass` [K] in [0, total): the first whose running sum exceeds it. Only for total > 0."""
+        self._add_up()
         node = np.ones(len(mass), np.int64)
         rest = mass.copy()
         for _ in range(self._depth):

@@ -322,7 +322,7 @@ class Table:
         times = self.items.times_sampled
         if not limit:
             selection = self._sampler.select(count, generator=self.sampling_generator, uses_left=None)
-            np.add.at(times, selection.slots, 1)
+            np.add.at(times, selection.slots, np.int32(1))
             return selection
         parts: list[Selection] = []
         missing = count
@@ -333,7 +333,7 @@ class Table:
             drawn = self._sampler.select(missing, generator=self.sampling_generator, uses_left=left)
             usable = _occurrence(drawn.slots) < left[drawn.slots]
             part = Selection(slots=drawn.slots[usable], probability=drawn.probability[usable])
-            np.add.at(times, part.slots, 1)
+            np.add.at(times, part.slots, np.int32(1))
             self._uses_left -= len(part.slots)
             missing -= len(part.slots)
             parts.append(part)

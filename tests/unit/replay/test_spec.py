@@ -78,6 +78,6 @@ def test_unknown_dtypes_and_objects_are_refused() -> None:
 
 
 def test_predicted_memory_counts_row_key_and_overhead_per_item() -> None:
-    table_id = "run-abc123.replay"
-    key = len("rs:{run-abc123.replay.0}:00000001:00000000:0000000000000000")
-    assert spec(remover=Fifo()).predicted_bytes(table_id) == 1000 * (25 + key + 64)
+    # 25 bytes of row and 16 of header round to 48; 59 of key and 8 of header to 80; 72 for the entry
+    assert spec(remover=Fifo()).predicted_bytes("run-abc123.replay") == 1000 * (48 + 80 + 72)
+    assert spec(chunk_rows=16).predicted_bytes("run-abc123.replay") == 63 * (448 + 80 + 72)

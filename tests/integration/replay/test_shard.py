@@ -1,0 +1,89 @@
+"""A table shard driven by hand: entries that cannot be read, and writes of an owner that is none any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rollstream.errors import LeaseLost
+from rollstream.replay.log import InsertEntry, encode_insert
+from rollstream.replay.position import read_position
+from rollstream.replay.shard import TableShard
+from rollstream.store import Lease, Store, keys
+
+
+def entry(sequence: int) -> bytes:
+    return encode_insert(
+        InsertEntry(
+            writer=7,
+            sequence=sequence,
+            default_priority=True,
+            keep=np.array([sequence], np.uint64),
+            end=np.array([sequence], np.uint64),
+            start=np.array([sequence - 1], np.uint64),
+            env=np.zeros(1, np.uint32),
+            length=np.ones(1, np.uint32),
+            priority=np.zeros(1, np.float32),
+        )
+    )
+
+
+@pytest.fixture
+def make_shard(store: Store, spec: Callable[..., Any], table_id: str) -> Callable[[Any], TableShard]:
+    return lambda guard: TableShard(store, table_id=table_id, shard=0, spec=spec(), guard=guard)
+
+
+def lease(store: Store, owner: str, *, ttl_s: float = 30.0) -> Lease:
+    taken = Lease.acquire(store, key=keys.replay_lease(0), token_key=keys.replay_token(0), owner=owner, ttl_s=ttl_s)
+    assert taken is not None
+    return taken
+
+
+def test_entries_that_cannot_be_read_are_skipped_counted_and_logged(
+    make_shard: Callable[[Any], TableShard], store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    shard = make_shard(lease(store, "a").guarded)
+    with caplog.at_level(logging.ERROR):
+        shard.take([(b"1-1", {b"x": b"?"}), (b"1-2", {b"i": b"short"}), (b"1-3", {b"i": entry(1)})])
+    assert shard.admit() == 1
+    assert shard.entries_bad == 2
+    assert "log entry has the unknown kind b'x'; this release knows i, u and d" in caplog.text
+    assert shard.cursor == "1-3"
+
+
+def test_an_owner_that_lost_its_lease_writes_nothing(
+    make_shard: Callable[[Any], TableShard], store: Store, table_id: str
+) -> None:
+    old = lease(store, "old")
+    shard = make_shard(old.guarded)
+    shard.take([(b"1-1", {b"i": entry(1)})])
+    shard.admit()
+    old.release()
+    lease(store, "new")
+    with pytest.raises(LeaseLost, match="is now held by .*new; stop writing for it"):
+        shard.acknowledge(shard.progress())
+    with pytest.raises(LeaseLost, match="stop writing for it"):
+        shard.save_snapshot(shard.snapshot())
+    assert read_position(store, table_id=table_id, shard=0) is None
+    assert store.run("look", lambda client: client.exists(keys.table_snapshot(table_id, 0))) == 0
+
+
+def test_a_restarted_shard_admits_again_exactly_what_it_had_admitted(
+    make_shard: Callable[[Any], TableShard], store: Store, table_id: str
+) -> None:
+    guard = lease(store, "a").guarded
+    for sequence in (1, 2, 3):
+        store.run("write", lambda client, sequence=sequence: client.xadd(keys.table_log(table_id, 0), {b"i": entry(sequence)}))
+    shard = make_shard(guard)
+    shard.recover()
+    assert (shard.table.size, shard.waiting_entries) == (0, 3), "nothing was admitted before, so the limiter decides"
+    assert shard.admit() == 3
+    shard.acknowledge(shard.progress())
+    again = make_shard(guard)
+    again.recover()
+    assert (again.table.size, again.waiting_entries) == (3, 0)
+    assert again.table.items.keys(again.table.items.live()).tolist() == shard.table.items.keys(shard.table.items.live()).tolist()
