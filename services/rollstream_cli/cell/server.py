@@ -79,13 +79,13 @@ class KeptServer:
             self._on_death("the embedded Redis ended: starting it again on its data")
             if self._stopping.wait(backoff.next_s(lived_s=self._clock.monotonic_s() - started_s)):
                 return
+            self.restarts += 1
             try:
                 self._server.restart()
             except RollstreamError as error:
                 if not self._stopping.is_set():
                     self._on_hopeless(f"the embedded Redis died and cannot be started again: {error}")
                 return
-            self.restarts += 1
 
 
 def wait_for_exit(pid: int, *, stopping: threading.Event | None = None, timeout_s: float | None = None) -> bool:
