@@ -50,7 +50,7 @@ class Actor:
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
         url = settings.url(probes.port)
         watch = Watch(self._address, life=life)
-        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url))
+        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url), each_beat=self._waits.check)
         probes.start()
         heartbeat.start()
         watch.start()

@@ -50,7 +50,7 @@ class Learner:
         registry = Exposition(self._samples, self._gauges).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
         url = settings.url(probes.port)
-        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url))
+        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url), each_beat=lambda: self._waits.check())
         probes.start()
         heartbeat.start()
         life.log.info("ready", url=url)

@@ -42,7 +42,7 @@ def main(settings: ReplaySettings, life: Life) -> None:
         failures.append(error)
         life.stopping.set()
 
-    heartbeat = Heartbeat(address, life=life, record=record)
+    heartbeat = Heartbeat(address, life=life, record=record, each_beat=waits.check)
     server = ShardServer(
         store,
         address,

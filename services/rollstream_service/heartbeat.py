@@ -23,13 +23,24 @@ class Heartbeat:
     """A thread that announces `record()` until stopped, then takes the member off the list.
 
     While Redis is away the service is not ready; the thread keeps trying.
+
+    Args:
+        each_beat: called with every beat, e.g. `Waits.check`, which logs what has been waiting for long.
     """
 
-    def __init__(self, address: Address, *, life: Life, record: Callable[[], MemberRecord]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        life: Life,
+        record: Callable[[], MemberRecord],
+        each_beat: Callable[[], object] = lambda: None,
+    ) -> None:
         self._store = Store(address, clock=life.clock, deadline_s=EVERY_S, name=f"{life.member}-heartbeat")
         self._members = Members(self._store)
         self._life = life
         self._record = record
+        self._each_beat = each_beat
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -64,6 +75,7 @@ class Heartbeat:
             if self._stop.is_set():
                 return
             self._life.health.beat("heartbeat")
+            self._each_beat()
             try:
                 self._members.announce(self._record())
             except StoreError as error:
