@@ -32,6 +32,8 @@ __all__ = ["Sample", "TableClient", "UpdateResult"]
 
 _LOG = logging.getLogger("rollstream.replay")
 SPEC_DEADLINE_S = 30.0
+KNOWN_DEADLINE_S = 1.0
+"""How long a question waits for a shard that is away, when there is an answer without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class TableClient:
         self._fetch: RowFetch | None = None
         self._waiting: deque[SampledItems] = deque()
         self._asked: SampleRequest | None = None
+        self._last_info: dict[str, float] = {}
 
     # --- the table itself ------------------------------------------------------------------------------------------------
 
@@ -125,10 +128,24 @@ class TableClient:
         reply: dict[str, Any] = self._link.request_json("GET", self._path, deadline_s=deadline_s)
         return reply
 
-    def info(self, *, deadline_s: float = SPEC_DEADLINE_S) -> dict[str, float]:
-        """The numbers of `describe`: items, inserted, sampled, ratio, bytes, ..."""
-        reply = self.describe(deadline_s=deadline_s)
-        return {name: value for name, value in reply.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    def info(self, *, deadline_s: float | None = None) -> dict[str, float]:
+        """The numbers of `describe`: items, inserted, sampled, ratio, bytes, ...
+
+        Args:
+            deadline_s: None waits for the first answer ever, and later only briefly: while the shard is away, the numbers of
+                the last time are given, so that a report does not stand still with it.
+        """
+        try:
+            wait_s = deadline_s or (KNOWN_DEADLINE_S if self._last_info else SPEC_DEADLINE_S)
+            reply = self.describe(deadline_s=wait_s)
+        except DeadlineExceeded:
+            if deadline_s is not None or not self._last_info:
+                raise
+            return self._last_info
+        self._last_info = {
+            name: value for name, value in reply.items() if isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        return self._last_info
 
     def items(self, *, order: str = "priority", limit: int = 20, deadline_s: float = SPEC_DEADLINE_S) -> list[dict[str, Any]]:
         """A look into the table: its first `limit` items by `priority`, `newest` or `oldest`."""
@@ -162,11 +179,14 @@ class TableClient:
         )
 
     def can_sample(self, *, batch_items: int) -> bool:
-        """Whether `sample` would not have to wait for the limiter now."""
+        """Whether `sample` would not have to wait for the limiter now; False while the shard is away."""
         if self._waiting and len(self._waiting[0]) == batch_items:
             return True
         path = f"{self._path}/samples/possible?batch_items={batch_items}"
-        return bool(self._link.request_json("GET", path, deadline_s=SPEC_DEADLINE_S)["possible"])
+        try:
+            return bool(self._link.request_json("GET", path, deadline_s=KNOWN_DEADLINE_S)["possible"])
+        except DeadlineExceeded:
+            return False
 
     def update_priorities(
         self, item_keys: npt.NDArray[Any], priorities: npt.NDArray[Any], *, learner_version: int = 0

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import DeadlineExceeded, SchemaMismatch
+from rollstream.errors import DeadlineExceeded, SchemaMismatch, StoreUnavailable
 from rollstream.replay.log import InsertEntry, encode_insert
 from rollstream.replay.open_rows import OpenRows
 from rollstream.replay.position import read_position
@@ -101,8 +101,11 @@ class TableWriter:
         self._next_observation: Columns = {}
         self._checked = False
 
-    def append(self, rollout: Rollout, *, deadline_s: float | None = None) -> WriteResult:
+    def append(self, rollout: Rollout, *, deadline_s: float | None = None, beyond_bound: bool = False) -> WriteResult:
         """Write the rows of a rollout and the items that became complete.
+
+        Args:
+            beyond_bound: write without waiting for room: for the last rollout of a writer that has to go, so that it is not lost.
 
         Raises:
             DeadlineExceeded: no room within the deadline; nothing was written, the call may be repeated.
@@ -110,7 +113,9 @@ class TableWriter:
             StoreUnavailable: Redis did not take them; the call may be repeated.
         """
         self._require_fitting(rollout)
-        waited_s = self.wait_for_room(deadline_s=self._deadline_s if deadline_s is None else deadline_s)
+        waited_s = 0.0
+        if not (beyond_bound and self._table_exists()):
+            waited_s = self.wait_for_room(deadline_s=self._deadline_s if deadline_s is None else deadline_s)
         items = self._write(rollout.rows, rollout.offsets, closing=False)
         self._next_observation = rollout.next_observation
         return WriteResult(items=items, rows=len(rollout.rows), waited_s=waited_s)
@@ -248,7 +253,15 @@ class TableWriter:
         while True:
             sequence = needed()
             slice_s = min(REWOUND_AFTER_S, deadline.remaining_s())
-            self._settle(self._credit.wait(self.writer_id, at_least=sequence, deadline_s=slice_s))
+            try:
+                self._settle(self._credit.wait(self.writer_id, at_least=sequence, deadline_s=slice_s))
+            except StoreUnavailable as error:
+                if not deadline.passed():
+                    continue
+                raise DeadlineExceeded(
+                    f"table {self.table_id} shard {self.shard}: writer {self.writer_id} waited {deadline.waited_s():.1f} s for "
+                    f"{what} while Redis is away: {error}"
+                ) from error
             if not self._in_flight or self._in_flight[0].sequence > sequence:
                 return deadline.waited_s()
             if deadline.passed():

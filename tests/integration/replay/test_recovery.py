@@ -45,6 +45,9 @@ def test_a_killed_shard_comes_back_with_every_item_and_priority(
     _wait_until(lambda: client.info()["priorities_updated"] > 0)
     before = client.items(order="oldest", limit=1000)
     process.kill()
+    known = client.info()
+    assert known["items"] == len(before), "while the shard is away, the last numbers are told"
+    assert not client.can_sample(batch_items=1)
     writer.append(source.rollout(16))
     process.start()
     writer.append(source.rollout(16))
@@ -72,7 +75,7 @@ def test_what_was_admitted_before_the_crash_is_admitted_again_and_no_more(
     _settle()
     process.kill()
     process.start()
-    info = client.info()
+    info = client.info(deadline_s=30)
     assert (info["inserted"], info["sampled"], info["entries_waiting"]) == (45, 30, 3)
 
 
@@ -97,7 +100,7 @@ def test_a_snapshot_trims_the_log_and_is_recovered_from(
     log = keys.table_log(table_id, 0)
     assert store.run("look", lambda redis: redis.xlen(log)) == 0
     process.start()
-    assert client.info()["items"] == 280
+    assert client.info(deadline_s=30)["items"] == 280
     writer.append(source.rollout(16))
     writer.flush(deadline_s=10)
     process.kill()
@@ -119,7 +122,7 @@ def test_a_lost_snapshot_is_noticed_and_its_rows_are_swept(
     assert process.terminate() == 0
     store.run("lose the snapshot", lambda redis: redis.unlink(keys.table_snapshot(table_id, 0)))
     process.start()
-    assert client.info()["items"] == 0
+    assert client.info(deadline_s=30)["items"] == 0
     writer.append(source.rollout(16))
     writer.flush(deadline_s=10)
     assert client.info()["items"] == 56

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollstream.errors import LeaseLost
+from rollstream.clock import SystemClock
+from rollstream.errors import DeadlineExceeded, LeaseLost
+from rollstream.replay import EachRow, TableWriter
 from rollstream.replay.log import InsertEntry, encode_insert
 from rollstream.replay.position import read_position
 from rollstream.replay.shard import TableShard
@@ -87,3 +89,25 @@ def test_a_restarted_shard_admits_again_exactly_what_it_had_admitted(
     again.recover()
     assert (again.table.size, again.waiting_entries) == (3, 0)
     assert again.table.items.keys(again.table.items.live()).tolist() == shard.table.items.keys(shard.table.items.live()).tolist()
+
+
+def test_a_writer_that_waits_while_redis_is_away_ends_at_its_deadline(
+    *, store: Store, link: Any, spec: Callable[..., Any], table_id: str, episodic: Any
+) -> None:
+    table_spec = spec(unread_entries=1)
+    store.run("make the table", lambda client: client.hset(keys.tables(), table_id, table_spec.model_dump_json()))
+    through_link = Store(link.address, clock=SystemClock(), deadline_s=0.3, socket_timeout_s=0.5)
+    writer = TableWriter(
+        through_link,
+        link.address,
+        table_id=table_id,
+        spec=table_spec,
+        rule=EachRow(),
+        environments=2,
+        clock=SystemClock(),
+    )
+    writer.append(episodic(2, episode_steps=5).rollout(4))
+    link.swallow()
+    with pytest.raises(DeadlineExceeded, match="room for its next rows while Redis is away"):
+        writer.wait_for_room(deadline_s=0.5)
+    through_link.close()
