@@ -30,7 +30,7 @@ class PatientSink:
         if not self._writer.has_room():
             with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
                 self._wait()
-        return self._writer.append(rollout)
+        return self._writer.append(rollout, beyond_bound=self._life.stopping.is_set())
 
     def has_room(self) -> bool:
         return self._writer.has_room()

@@ -51,11 +51,15 @@ class Cuts:
     counters: Counters
     tables: Mapping[str, TableClient]
 
-    def make(self, *, ran_s: float) -> CheckpointRecord:
+    def make(self, *, ran_s: float, deadline_s: float) -> CheckpointRecord:
         """Write the state between two items, keep the newest few, and return the record.
+
+        Args:
+            deadline_s: how long each replay shard has for its snapshot; the flow stands still meanwhile.
 
         Raises:
             CheckpointError: it could not be written; the earlier ones are untouched.
+            DeadlineExceeded: a shard is away, so there is no consistent cut; the earlier ones are untouched.
         """
         with self.runner.quiet():
             state = {
@@ -66,7 +70,8 @@ class Cuts:
                 "ran_s": ran_s,
             }
             snapshots = {
-                name: table.export(rows_max_bytes=self.spec.checkpoint.rows_max_bytes) for name, table in self.tables.items()
+                name: table.export(rows_max_bytes=self.spec.checkpoint.rows_max_bytes, deadline_s=deadline_s)
+                for name, table in self.tables.items()
             }
         facts: dict[str, Any] = {
             "release": __version__,

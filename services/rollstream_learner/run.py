@@ -18,7 +18,7 @@ from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
 from rollstream.checkpoint import CheckpointRecord
 from rollstream.edges import EdgeReader
 from rollstream.envs import inspect_environment
-from rollstream.errors import CheckpointError, LeaseLost, StoreError
+from rollstream.errors import CheckpointError, DeadlineExceeded, LeaseLost, StoreError
 from rollstream.flow import Description, Runner, describe_error
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, Report, Waits
@@ -38,9 +38,16 @@ from rollstream_service.folders import make_writable
 from rollstream_service.lifecycle import Life
 
 if TYPE_CHECKING:
-    from rollstream.replay import TableClient
+    from rollstream.replay import TableClient, TableSpec
 
 __all__ = ["ExperimentRun"]
+
+LOOK_S = 2.0
+"""How long a learner waits for a replay shard before it renews its lease and looks whether it still should."""
+TABLE_INFO_WITHIN_S = 2.0
+"""How long a report waits for what a shard says about its table; without an answer it repeats what was said last."""
+SNAPSHOT_WITHIN_S = 60.0
+"""How long a shard may take for its part of a checkpoint: a gigabyte from a slow disk."""
 
 
 class ExperimentRun:
@@ -86,6 +93,10 @@ class ExperimentRun:
             self._life.log.warning("lost the experiment to another learner", experiment=self._experiment, reason=str(error))
         except StoreError:
             raise
+        except DeadlineExceeded as error:  # somebody is away: nothing is wrong with the experiment
+            self._life.log.warning("cannot go on", experiment=self._experiment, reason=str(error))
+            stopped = phases.wanted(self._experiment) == "stop"
+            self._phase("stopped" if stopped else "queued", reason=str(error))
         except Exception as error:  # whatever the user's code raises: told where the user sees it
             told = describe_error(error, where="the learner")
             self._life.log.error(
@@ -160,9 +171,21 @@ class ExperimentRun:
 
             client = TableClient(self._store, self._address, table_id=f"{self._experiment}.{name}", clock=self._life.clock)
             with self._waits.waiting(who=self._life.member, for_whom="a replay shard"):
-                client.create(table, deadline_s=60.0)
+                self._create(client, table)
             clients[name] = client
         return clients
+
+    def _create(self, client: TableClient, table: TableSpec) -> None:
+        """Wait for the shard for as long as the experiment is wanted here: its pod may need minutes for its image."""
+        while True:
+            try:
+                client.create(table, deadline_s=LOOK_S)
+                return
+            except DeadlineExceeded:
+                self._lease.renew()
+                self._life.health.beat("flow")
+                if self._life.stopping.is_set() or self._experiments.wanted(self._experiment) == "stop":
+                    raise
 
     def _edge(self, name: str, rows: RowSpec) -> LearnerEdge:
         reader = EdgeReader(
@@ -215,7 +238,12 @@ class ExperimentRun:
 
     def _complete(self, told: Report, cuts: Cuts) -> Report:
         """The flow's report with what only this process knows."""
-        tables = {name: client.info() for name, client in cuts.tables.items()}
+        tables = dict(self._report.tables) if self._report is not None else {}
+        for name, client in cuts.tables.items():
+            try:
+                tables[name] = client.info(deadline_s=TABLE_INFO_WITHIN_S)
+            except DeadlineExceeded:  # the shard is away; control shows that
+                continue
         return replace(
             told,
             experiment=self._experiment,
@@ -237,13 +265,14 @@ class ExperimentRun:
         self._experiments.set_flow(self._experiment, runner.describe().to_json(), lease=self._lease)
 
     def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | CheckpointError:
-        """Make a checkpoint; a full disk is told, and does not end the run: the next one may succeed."""
+        """Make a checkpoint; a full disk or a shard that is away is told, and does not end the run: the next one may succeed."""
+        leaving = self._life.stopping.is_set()
         try:
-            record = cuts.make(ran_s=self._ran_s)
-        except CheckpointError as error:
+            record = cuts.make(ran_s=self._ran_s, deadline_s=self._settings.grace_s / 2 if leaving else SNAPSHOT_WITHIN_S)
+        except (CheckpointError, DeadlineExceeded) as error:
             self._event("checkpoint_failed", str(error))
             self._life.log.error("no checkpoint", reason=str(error))
-            return error
+            return error if isinstance(error, CheckpointError) else CheckpointError(str(error))
         self._life.log.info("checkpoint", path=str(record.path), bytes=record.bytes)
         self._event("checkpoint", f"checkpoint {record.number}", path=str(record.path), bytes=record.bytes)
         return record
