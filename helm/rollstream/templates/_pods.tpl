@@ -85,7 +85,7 @@ securityContext:
 {{/* Alive: its loops turn. Ready: it can do its job now. A service may take two minutes to find Redis and start. */}}
 {{- define "rollstream.probes" -}}
 ports:
-  - {name: http, containerPort: 8080}
+  - {name: http, containerPort: 8080, protocol: TCP}
 startupProbe:
   httpGet: {path: /healthz, port: http}
   periodSeconds: 2
