@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rollstream.errors import DeadlineExceeded
@@ -17,20 +18,21 @@ LOOK_S = 1.0
 
 
 class PatientSink:
-    """A table writer that waits for room until there is some; told to stop, it writes what it has and lets go."""
+    """A table writer that waits for room until there is some; no longer wanted, it writes what it has and lets go."""
 
-    def __init__(self, writer: TableWriter, *, life: Life, waits: Waits, table: str) -> None:
+    def __init__(self, writer: TableWriter, *, life: Life, waits: Waits, table: str, wanted: Callable[[], bool]) -> None:
         self._writer = writer
         self._life = life
         self._waits = waits
         self._table = table
+        self._wanted = wanted
 
     def append(self, rollout: Rollout) -> Any:
         """Write `rollout`, after waiting for room."""
         if not self._writer.has_room():
             with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
                 self._wait()
-        return self._writer.append(rollout, beyond_bound=self._life.stopping.is_set())
+        return self._writer.append(rollout, beyond_bound=not self._wanted())
 
     def has_room(self) -> bool:
         return self._writer.has_room()
@@ -40,7 +42,7 @@ class PatientSink:
         self._writer.close()
 
     def _wait(self) -> None:
-        while not self._life.stopping.is_set():
+        while self._wanted():
             self._life.health.beat("work")
             try:
                 self._writer.wait_for_room(deadline_s=LOOK_S)

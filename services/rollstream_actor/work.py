@@ -126,7 +126,7 @@ class Work:
             environments=environments,
             clock=self._life.clock,
         )
-        sink = PatientSink(writer, life=self._life, waits=self._waits, table=table)
+        sink = PatientSink(writer, life=self._life, waits=self._waits, table=table, wanted=self._wanted)
         self._sinks.append(sink)
         return sink
 
