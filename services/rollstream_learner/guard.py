@@ -52,9 +52,7 @@ class Guard:
         self._thread = threading.Thread(target=self._run, name="guard", daemon=True)
 
     def start(self) -> None:
-        """Pass over the faults of earlier learners, then watch."""
-        known = self._experiments.faults(self._experiment)
-        self._last_fault = known[-1][0] if known else "0"
+        """Look once, then watch. A fault that was told before counts: an actor may fail before a learner is there."""
         self._look()
         self._thread.start()
 

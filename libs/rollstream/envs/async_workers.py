@@ -13,6 +13,7 @@ from __future__ import annotations
 import faulthandler
 import functools
 import importlib
+import json
 import multiprocessing
 import signal
 import sys
@@ -41,6 +42,10 @@ class WorkerFailure(Exception):
     def __init__(self, index: int, module: str, kind: str, message: str, trace: str) -> None:
         super().__init__(message)
         self.index, self.module, self.kind, self.message, self.trace = index, module, kind, message, trace
+
+    def fault(self) -> EnvironmentFault:
+        """What the actor is told."""
+        return EnvironmentFault(f"worker of copy {self.index} raised {self.kind}: {self.message}")
 
     def original(self) -> Exception:
         """An exception of the type that the user's code raised, if that type can be imported and takes a message."""
@@ -79,8 +84,19 @@ def run_worker(directory: str, index: int, *arguments: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides when workers end
     with _crash_file(directory, index).open("w") as file:
         faulthandler.enable(file)
-        _async_worker(index, build, pipe, parent, memory, _TextQueue(queue), *rest)  # type: ignore[arg-type]
+        noting = functools.partial(_built, build, directory, index)
+        _async_worker(index, noting, pipe, parent, memory, _TextQueue(queue), *rest)  # type: ignore[arg-type]
         faulthandler.disable()
+
+
+def _built(build: Callable[[], Any], directory: str, index: int) -> Any:
+    """What `build` returns. Gymnasium's worker does not report a constructor that raises, so it is noted in a file."""
+    try:
+        return build()
+    except Exception as error:
+        note = [index, type(error).__module__, type(error).__qualname__, str(error), user_traceback(error)]
+        _note_file(directory, index).write_text(json.dumps(note), encoding="utf-8")
+        raise
 
 
 def vector_options(directory: Path) -> dict[str, Any]:
@@ -103,7 +119,10 @@ class AsyncWorkers:
         try:
             self.vector = build(vector_options(Path(self._directory.name)))
         except BaseException:
+            failure = _noted_failure(Path(self._directory.name))
             self._directory.cleanup()
+            if failure is not None:
+                raise failure.fault() from failure.original()
             raise
         # Gymnasium's own logs each traceback on the terminal, keeps only the type, and can wait for ever
         self.vector._raise_if_errors = self._raise_first  # type: ignore[method-assign]
@@ -152,9 +171,7 @@ class AsyncWorkers:
         try:
             return call()
         except WorkerFailure as failure:
-            raise EnvironmentFault(
-                f"worker of copy {failure.index} raised {failure.kind}: {failure.message}"
-            ) from failure.original()
+            raise failure.fault() from failure.original()
         except multiprocessing.TimeoutError as error:
             raise EnvironmentFault(
                 f"no answer from the workers of copies {self._silent()} within {self._deadline_s:g} s"
@@ -181,6 +198,16 @@ class AsyncWorkers:
         stood = [_crash_file(self._directory.name, index).read_text().strip() for index in dead]
         where = "\n".join(text for text in stood if text)
         return f"a worker process died: {', '.join(causes) or 'its pipe closed'}" + (f"\n{where}" if where else "")
+
+
+def _note_file(directory: str | Path, index: int) -> Path:
+    return Path(directory) / f"failure-{index}.json"
+
+
+def _noted_failure(directory: Path) -> WorkerFailure | None:
+    """Why the first worker ended that could not build its copy."""
+    notes = sorted(json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("failure-*.json"))
+    return WorkerFailure(*notes[0]) if notes else None
 
 
 def _crash_file(directory: str, index: int) -> Path:

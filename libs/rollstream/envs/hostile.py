@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable
@@ -23,14 +24,14 @@ class HostileEnvironment(gymnasium.Env[Any, Any]):
     """Well-behaved for `at_step` environment steps, then not.
 
     Args:
-        fault: `raise_on_build`, `raise`, `raise_unpicklable`, `sys_exit`, `os_exit`, `segfault`, `hang`, `nan_reward`,
-            `nan_observation`, `infinite_observation`, `wrong_shape`, `wrong_dtype`, `float32`, `out_of_bounds`,
-            `text_reward`, `raise_on_reset`, `close_hangs`, `close_raises`; anything else behaves.
+        fault: `raise_on_build`, `raise_on_build_in_a_worker`, `raise`, `raise_unpicklable`, `sys_exit`, `os_exit`, `segfault`,
+            `hang`, `nan_reward`, `nan_observation`, `infinite_observation`, `wrong_shape`, `wrong_dtype`, `float32`,
+            `out_of_bounds`, `text_reward`, `raise_on_reset`, `close_hangs`, `close_raises`; anything else behaves.
         at_step: environment steps before it happens, counted over episodes.
     """
 
     def __init__(self, *, fault: str, at_step: int = 3) -> None:
-        if fault == "raise_on_build":
+        if fault == "raise_on_build" or (fault == "raise_on_build_in_a_worker" and multiprocessing.parent_process()):
             raise SimulatorBroke("no license")
         self.observation_space = spaces.Box(-1.0, 1.0, (2, 3), np.float64)
         self.action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)

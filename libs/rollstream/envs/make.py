@@ -25,7 +25,7 @@ from rollstream.envs.gymnasium_vector import GymnasiumVector, InProcess, autores
 from rollstream.envs.registry import registered
 from rollstream.envs.sequential import SequentialEnvironments
 from rollstream.envs.vector_environment import VectorEnvironment, environment_seeds
-from rollstream.errors import ConfigError, RollstreamError
+from rollstream.errors import ConfigError, EnvironmentFault, RollstreamError
 
 if TYPE_CHECKING:
     import gymnasium
@@ -212,11 +212,14 @@ def _vectorized(
 
     from rollstream.envs.async_workers import AsyncWorkers
 
-    workers = AsyncWorkers(
-        lambda options: build("async", {"autoreset_mode": mode, **options}),  # type: ignore[arg-type,return-value]
-        clock=request.clock,
-        deadline_s=request.step_deadline_s,
-    )
+    try:
+        workers = AsyncWorkers(
+            lambda options: build("async", {"autoreset_mode": mode, **options}),  # type: ignore[arg-type,return-value]
+            clock=request.clock,
+            deadline_s=request.step_deadline_s,
+        )
+    except EnvironmentFault as fault:
+        raise environment_fault(request.spec.id, "its constructor", fault) from fault.__cause__
     return _wrapped(request, workers.vector, seed=list(request.seeds), simulator=workers)
 
 

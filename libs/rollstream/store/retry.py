@@ -114,7 +114,7 @@ class Attempts:
         come back in step.
         """
         verdict = judge(error)
-        text = str(error) or type(error).__name__
+        text = str(error).rstrip(".") or type(error).__name__
         if verdict is Verdict.REFUSED:
             raise StoreRefused(f"Redis at {self._where} refused to {self._what}: {text}{_advice(text)}") from error
         if verdict is Verdict.WRONG:

@@ -70,6 +70,16 @@ def test_an_exception_in_a_worker_arrives_with_its_type_and_traceback() -> None:
     assert 'raise SimulatorBroke("the simulator broke")' in str(fault.__cause__.__cause__)
 
 
+def test_a_constructor_that_raises_in_a_worker_arrives_with_its_type_and_traceback() -> None:
+    spec = EnvironmentSpec(id=HOSTILE, kwargs={"fault": "raise_on_build_in_a_worker"}, vectorization="async")
+    with pytest.raises(
+        EnvironmentFault, match="in its constructor: worker of copy . raised SimulatorBroke: no license"
+    ) as caught:
+        make_environment(spec, envs=2, seed=3, allow=TOYS)
+    assert isinstance(caught.value.__cause__, SimulatorBroke)
+    assert 'raise SimulatorBroke("no license")' in str(caught.value.__cause__.__cause__)
+
+
 def test_an_exception_that_cannot_be_sent_arrives_as_text() -> None:
     fault = fault_of("raise_unpicklable")
     assert "cannot be sent" in str(fault)
