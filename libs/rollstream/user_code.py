@@ -6,6 +6,7 @@ our frames ─▶ Gymnasium's wrappers ─▶ the user's step ─▶ what it cal
 
 from __future__ import annotations
 
+import sys
 import traceback
 from types import TracebackType
 
@@ -13,7 +14,7 @@ from rollstream.errors import FlowError, RollstreamError
 
 __all__ = ["RemoteTraceback", "error_line", "user_traceback"]
 
-MACHINERY = frozenset({"contextlib", "gymnasium", "importlib", "numpy", "rollstream", "torch"})
+MACHINERY = frozenset({"gymnasium", "numpy", "rollstream", "torch", *sys.stdlib_module_names})
 """Top packages that call the user's code: frames of theirs tell nothing when a frame of the user's follows."""
 
 

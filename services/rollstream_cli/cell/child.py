@@ -28,6 +28,8 @@ __all__ = ["Child", "ChildSpec", "last_words"]
 
 HOPELESS_EXIT_CODES = frozenset({2, 4})
 """Bad settings, or Redis said no: starting again changes nothing."""
+CRASHES = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
+"""Signals that a process brings upon itself, by its native code; others come from outside, and say nothing about it."""
 LOG_MAX_BYTES = 64 << 20
 """A log above this is moved to `<name>.log.1` when its process starts, so restarts cannot fill the disk."""
 LAST_WORDS_BYTES = 16 << 10
@@ -62,7 +64,7 @@ class Child:
         Args:
             on_hopeless: called once, with one message for a person, when the process cannot ever work.
             on_death: called with a sentence each time the process died and is going to be started again.
-            deaths_allowed: so many deaths in a row, none of them by a signal, are hopeless too; None: never.
+            deaths_allowed: so many deaths in a row, the last not by a signal from outside, are hopeless too; None: never.
         """
         self.spec = spec
         self.restarts = 0
@@ -164,12 +166,16 @@ class Child:
 
     def _is_hopeless(self, code: int) -> bool:
         limit = self._deaths_allowed
-        failed_again = code > 0 and limit is not None and self._backoff.deaths_in_a_row >= limit
+        by_itself = code > 0 or -code in CRASHES
+        failed_again = by_itself and limit is not None and self._backoff.deaths_in_a_row >= limit
         return code in HOPELESS_EXIT_CODES or failed_again
 
     def _why(self, code: int, log_start: int) -> str:
         words = last_words(self.spec.log, start=log_start)
-        return f"{self.spec.member} cannot work ({_how(code)}): {words or 'it wrote nothing'}; see {self.spec.log}"
+        if code in HOPELESS_EXIT_CODES:
+            return f"{self.spec.member} cannot work ({_how(code)}): {words or 'it wrote nothing'}; see {self.spec.log}"
+        told = f"its last line is {words!r}" if words else "it wrote nothing"
+        return f"{self.spec.member} ended {self._backoff.deaths_in_a_row} times in a row, now with {_how(code)}; {told}; see {self.spec.log}"
 
 
 def _how(code: int) -> str:

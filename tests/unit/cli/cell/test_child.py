@@ -106,7 +106,13 @@ def test_exit_codes_that_mean_never_are_reported_with_the_last_line(
 
 def test_a_process_that_never_starts_well_is_given_up(make_child: MakeChild, complaints: Queue[str]) -> None:
     make_child("raise RuntimeError('no torch here')", deaths_allowed=2)
-    assert "RuntimeError: no torch here" in complaints.get(timeout=20)
+    message = complaints.get(timeout=20)
+    assert "actor-0 ended 2 times in a row, now with exit code 1; its last line is 'RuntimeError: no torch here'" in message
+
+
+def test_a_process_that_crashes_in_native_code_again_and_again_is_given_up(make_child: MakeChild, complaints: Queue[str]) -> None:
+    make_child("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", deaths_allowed=2)
+    assert "ended 2 times in a row, now with signal SIGSEGV; it wrote nothing" in complaints.get(timeout=20)
 
 
 def test_after_a_good_start_a_process_is_never_given_up(make_child: MakeChild, complaints: Queue[str]) -> None:
