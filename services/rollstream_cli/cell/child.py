@@ -175,7 +175,8 @@ class Child:
         if code in HOPELESS_EXIT_CODES:
             return f"{self.spec.member} cannot work ({_how(code)}): {words or 'it wrote nothing'}; see {self.spec.log}"
         told = f"its last line is {words!r}" if words else "it wrote nothing"
-        return f"{self.spec.member} ended {self._backoff.deaths_in_a_row} times in a row, now with {_how(code)}; {told}; see {self.spec.log}"
+        deaths = self._backoff.deaths_in_a_row
+        return f"{self.spec.member} ended {deaths} times in a row, now with {_how(code)}; {told}; see {self.spec.log}"
 
 
 def _how(code: int) -> str:
