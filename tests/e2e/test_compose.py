@@ -35,6 +35,7 @@ SPEC = {
     "settings": {"learning_rate": 0.0006},
     "stop": {"mean_return": 475},
 }
+SPEC_WITH_TABLE = {"name": "table", "algorithm": "dqn", "environment": {"id": "CartPole-v1"}, "actors": ACTORS}
 KINDS = ("container", "network", "volume")
 
 
@@ -157,12 +158,30 @@ def test_an_experiment_is_solved_while_actors_are_added(project: Project, steps:
     assert summary["actors_contributed"] == ACTORS
 
 
-def test_services_end_well_and_leave_nothing(project: Project, steps: Steps) -> None:
+def test_a_cell_that_is_stopped_in_the_middle_goes_on_when_it_is_started(project: Project, steps: Steps) -> None:
+    api = project.api
+    answer = api.ask("POST", "/v1/experiments", SPEC_WITH_TABLE)
+    assert answer.status == 201, answer.body
+    path = f"/v1/experiments/{answer.body['id']}"
+
+    def updates() -> int:
+        view = api.get(path)
+        return int(view["counters"].get("updates", 0)) if view else 0
+
+    wait_until("updates", lambda: updates() >= 200, deadline_s=120)
+    done = updates()
     with steps.step("stopped"):
         project.compose("stop")
     told = project.compose("ps", "--all", "--format", "{{.Service}} {{.ExitCode}}").split("\n")
     ends = sorted(line for line in told if line)
     assert ends == sorted(["redis 0", "control 0", "replay 0", "learner 0", *["actor 0"] * ACTORS])
+    with steps.step("started again and trains on"):
+        project.compose("up", "--detach", "--wait", "--no-build", "--scale", f"actor={ACTORS}", timeout_s=240)
+        assert updates() >= done
+        wait_until("more updates", lambda: updates() >= done + 200, deadline_s=120)
+
+
+def test_taking_it_down_leaves_nothing(project: Project, steps: Steps) -> None:
     with steps.step("down"):
         project.compose("down", "--volumes")
     assert project.left() == []
