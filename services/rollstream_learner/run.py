@@ -16,7 +16,7 @@ from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
 from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
 from rollstream.checkpoint import CheckpointRecord
-from rollstream.edges import EdgeReader
+from rollstream.edges import EdgeReader, remove_edge
 from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError, DeadlineExceeded, LeaseLost, StoreError
 from rollstream.flow import Description, Runner, describe_error
@@ -79,6 +79,8 @@ class ExperimentRun:
         self._spec = self._experiments.spec(experiment)
         self._directory = settings.runs_dir / experiment
         self._edges: list[LearnerEdge] = []
+        self._edge_names: list[str] = []
+        self._clients: dict[str, TableClient] = {}
         self._ran_s = 0.0
         self._report: Report | None = None
         self._first_update_told = False
@@ -103,6 +105,21 @@ class ExperimentRun:
                 "the experiment failed", experiment=self._experiment, reason=told.message, traceback=told.traceback
             )
             self._phase("failed", reason=told.message, detail=told.traceback)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close what is open; once the experiment has ended for good, its tables and edges go too (its checkpoints stay)."""
+        try:
+            ended = self._experiments.status(self._experiment).ended
+            for table in self._clients.values():
+                if ended:
+                    table.drop(deadline_s=LOOK_S)
+                table.close()
+            for name in self._edge_names if ended else ():
+                remove_edge(self._store, experiment=self._experiment, name=name)
+        except (DeadlineExceeded, StoreError) as error:
+            self._life.log.warning("could not remove what the experiment left in Redis", reason=str(error))
 
     def _run(self) -> None:
         spec, life = self._spec, self._life
@@ -116,7 +133,7 @@ class ExperimentRun:
         flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
         cut = find_cut(self._directory / "checkpoints", spec)
         learning = agent.learning(seed=child_seed(spec.seed, "learner"))
-        tables = self._tables(agent, rows)
+        tables = self._clients = self._tables(agent, rows)
         weights = WeightStore(self._store, experiment=self._experiment)
         self._counters.restore(self._experiments.counters(self._experiment))
         side = LearnerProcess(
@@ -159,8 +176,6 @@ class ExperimentRun:
         finally:
             runner.close()
             guard.stop()
-            for table in tables.values():
-                table.close()
 
     # -- what the flow needs
 
@@ -204,6 +219,7 @@ class ExperimentRun:
             clock=self._life.clock,
         )
         self._edges.append(edge)
+        self._edge_names.append(name)
         return edge
 
     # -- the loop

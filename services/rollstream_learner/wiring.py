@@ -50,7 +50,7 @@ class Learner:
         registry = Exposition(self._samples, self._gauges).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
         url = settings.url(probes.port)
-        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url), each_beat=lambda: self._waits.check())
+        heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url), each_beat=self._check_waits)
         probes.start()
         heartbeat.start()
         life.log.info("ready", url=url)
@@ -122,6 +122,10 @@ class Learner:
         self._gauges.set(names.WEIGHTS_VERSION, float(report.version), experiment=experiment)
         self._gauges.set(names.ENV_STEPS_PER_S, report.env_steps_per_s, experiment=experiment)
         self._gauges.set(names.UPDATES_PER_S, report.updates_per_s, experiment=experiment)
+
+    def _check_waits(self) -> None:
+        """Log what the running experiment has been waiting for."""
+        self._waits.check()
 
     def _samples(self) -> Iterable[Sample]:
         """Counters and waits of the experiment that is running."""

@@ -10,6 +10,7 @@ from rollstream.edges.message import (
     read_prologue,
 )
 from rollstream.edges.reader import EdgeReader
+from rollstream.edges.remove import remove_edge
 from rollstream.edges.writer import EdgeWriter
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "decode_batch",
     "encode_batch",
     "read_prologue",
+    "remove_edge",
 ]
