@@ -22,7 +22,7 @@ from rollstream.algorithms.trial import try_out
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import ExperimentSpec
 from rollstream.envs import Collector, VectorEnvironment, make_environment
-from rollstream.errors import EnvironmentFault
+from rollstream.errors import ConfigError, EnvironmentFault
 from rollstream.flow import ActorFragment, Description, InlineEdges, Runner, starting_environments
 from rollstream.graph import build_acting
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
@@ -54,6 +54,8 @@ def run(
         report: called with each report, as JSON-able data.
         allow: modules from which an environment's entry point may come.
     """
+    if spec.from_checkpoint is not None:
+        raise ConfigError(f"inline mode starts fresh, got from_checkpoint {spec.from_checkpoint!r}; train without --inline")
     from rollstream.graph.backends.torch import set_threads
 
     set_threads(1)
