@@ -54,7 +54,7 @@ def require_one_action(actions: tuple[Leaf, ...], *, algorithm: str) -> Leaf:
     if len(actions) != 1:
         names = ", ".join(leaf.name for leaf in actions)
         raise SpaceError(
-            f"action: {algorithm} chooses one discrete action, the environment asks for {len(actions)} ({names}); "
+            f"action: {algorithm} chooses one discrete action, but the environment asks for {len(actions)} ({names}); "
             "wrap the environment so that it takes one Discrete action"
         )
     return actions[0]

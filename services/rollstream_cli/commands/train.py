@@ -95,6 +95,7 @@ def _train_inline(spec: ExperimentSpec, *, runs_dir: Path, json_to: str | None) 
 def train_in_cell(
     spec: ExperimentSpec, *, run_id: str, cell_dir: Path, runs_dir: Path, json_to: str | None, resumed: bool
 ) -> None:
+    """Run `spec` in a cell of its own, or continue `run_id` there when `resumed`, and tell how it ended."""
     from rollstream.algorithms import needs_replay
     from rollstream.clock import SystemClock
     from rollstream_cli.output import error_console

@@ -242,9 +242,9 @@ class ChartValues(Values):
     replay: Replay = Replay()
     """Replay shards."""
     learner: Learner = Learner()
-    """Learners."""
+    """Learners: claim experiments and run their dataflow."""
     actor: Actor = Actor()
-    """Actors."""
+    """Actors: step environments, and how many of them there are."""
     experiment: ExperimentSpec | None = None
     """An experiment that is submitted at install, once for its content (a changed one is submitted at upgrade); `{}`: none."""
     extra_env: tuple[dict[str, JsonValue], ...] = ()

@@ -33,11 +33,12 @@ def test_the_last_rollout_of_an_actor_that_is_told_to_stop_goes_beyond_the_bound
     writer: TableWriter, store: Store, table_id: str, episodic: Any
 ) -> None:
     life = Life(role="actor", member="actor-0", clock=CLOCK, health=Health(CLOCK), log=structlog.get_logger("rollstream"))
-    sink = PatientSink(writer, life=life, waits=Waits(clock=CLOCK), table="replay")
+    wanted = [True]
+    sink = PatientSink(writer, life=life, waits=Waits(clock=CLOCK), table="replay", wanted=lambda: wanted[0])
     episodes = episodic(2, episode_steps=5)
     sink.append(episodes.rollout(4))
     assert not sink.has_room()
-    life.stopping.set()
+    wanted[0] = False
     result = sink.append(episodes.rollout(4))
     assert (result.rows, result.waited_s) == (8, 0.0)
     assert store.run("count", lambda client: client.xlen(keys.table_log(table_id, 0))) == 2

@@ -103,3 +103,10 @@ def test_addresses_are_values() -> None:
     parsed = parse_address("redis://cache")
     assert replace(parsed, db=1) != parsed
     assert hash(parsed) == hash(parse_address("redis://cache:6379/0"))
+
+
+@pytest.mark.parametrize("url", ["redis://cache:port/0", "redis://[::1/0", "redis://cache:70000/0"])
+def test_what_is_no_url_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="Redis address is not a URL") as caught:
+        parse_address(url)
+    assert url not in str(caught.value)
