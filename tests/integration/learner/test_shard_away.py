@@ -61,7 +61,7 @@ def start_replay(address: Address) -> Service:
 
 
 def wait_for_phase(experiments: Experiments, phase: str) -> None:
-    deadline = Deadline(SystemClock(), after_s=30.0)
+    deadline = Deadline(SystemClock(), after_s=90.0)
     while (status := experiments.status(EXPERIMENT)).phase != phase:
         assert not deadline.passed(), f"{status.phase} ({status.reason}), not {phase}"
         SystemClock().sleep(0.05)
