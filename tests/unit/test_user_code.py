@@ -17,7 +17,7 @@ def ours(source: str, **names: Any) -> Any:
     module = types.ModuleType("rollstream.pretended")
     module.__dict__.update(names)
     exec(compile(source, "/ours/pretended.py", "exec"), module.__dict__)
-    return module.call  # type: ignore[attr-defined]
+    return module.call
 
 
 CALL = "def call(inner):\n    return inner()\n"

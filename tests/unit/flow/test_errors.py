@@ -16,6 +16,7 @@ from rollstream.flow import (
     Runner,
     Stream,
     describe_error,
+    starting_environments,
     update,
 )
 from rollstream.flow.toy import ToyActor, ToyLearner
@@ -137,6 +138,19 @@ def test_an_error_outside_a_flow_is_told_without_a_place() -> None:
     text = describe_error(RuntimeError("elsewhere"))
     assert (text.operator, text.line, text.message) == ("", 0, "RuntimeError: elsewhere")
     assert text.to_error().operator == ""
+
+
+def test_an_error_outside_a_flow_may_be_told_with_a_place() -> None:
+    assert describe_error(RuntimeError("elsewhere"), where="the learner").message == "in the learner: RuntimeError: elsewhere"
+    assert describe_error(EnvironmentFault("it broke"), where="actor 'a'").message == "in actor 'a': it broke"
+
+
+def test_what_fails_while_environments_start_is_blamed_on_the_rollouts() -> None:
+    flow = Description(Actors().rollouts(steps=2).for_each(users_loss).gather_async())
+    message = "operator 'rollouts' in actor 'actor-1' .* failed: cannot reset"
+    with pytest.raises(FlowError, match=message) as caught, starting_environments(flow, actor="actor-1"):
+        raise EnvironmentFault("cannot reset")
+    assert isinstance(caught.value.__cause__, EnvironmentFault)
 
 
 def test_a_step_that_changes_env_steps_is_refused(rig: Any, batches: Any, batch_of: Any) -> None:

@@ -1,0 +1,40 @@
+"""What agents refuse: environments with another number of actions, and data that their algorithm cannot learn from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rollstream.algorithms import make_agent
+from rollstream.errors import ConfigError, SpaceError
+from rollstream.spaces import Leaf
+
+OBSERVATION = (Leaf(name="observation", kind="box", dtype="<f4", shape=(4,)),)
+ACTION = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
+
+
+def two_actions() -> tuple[Leaf, ...]:
+    return tuple(
+        Leaf(name=f"action.{side}", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
+        for side in ("left", "right")
+    )
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_two_actions_are_refused_with_their_names(name: str) -> None:
+    message = rf"action: {name.upper()} chooses one discrete action, but the environment asks for 2 \(action.left, action.right\)"
+    with pytest.raises(SpaceError, match=message):
+        make_agent(name, {}, observation=OBSERVATION, actions=two_actions())
+
+
+def test_ppo_takes_no_samples_of_a_table() -> None:
+    sample: Any = None
+    agent = make_agent("ppo", {}, observation=OBSERVATION, actions=(ACTION,))
+    with pytest.raises(ConfigError, match="PPO learns from rollouts, not from replay tables; use an algorithm such as dqn"):
+        agent.learning(seed=0).columns(sample, env_steps=0)
+
+
+def test_a_bad_setting_is_named_by_its_path() -> None:
+    with pytest.raises(ConfigError, match="settings.epochs: Input should be greater than or equal to 1, got 0"):
+        make_agent("ppo", {"epochs": 0}, observation=OBSERVATION, actions=(ACTION,))
