@@ -105,9 +105,16 @@ class Actor:
                 again = is_environment_fault(error) and failures <= self._settings.environment_restarts
                 self._report(assignment, error, fatal=not again)
                 if not again:
+                    life.health.forget("work")  # it waits for a learner to end the experiment, however long there is none
                     watch.wait(other_than=assignment)
                     break
                 self._counters.add("environment_restarts")
+                self._experiments.add_event(
+                    assignment.experiment,
+                    "environment_restart",
+                    f"the environment of {life.member} failed and is made anew "
+                    f"(restart {failures} of {self._settings.environment_restarts} in a row)",
+                )
                 life.stopping.wait(self._settings.environment_backoff_s * 2 ** (failures - 1))
         life.health.forget("work")
         life.log.info("served", experiment=assignment.experiment, rollouts_of_last_try=work.rollouts)

@@ -97,6 +97,17 @@ class Cell:
         answer.raise_for_status()
         return answer.json()
 
+    def events_of(self, experiment: str) -> list[str]:
+        """Messages of an experiment's restarts of environments."""
+        with httpx.stream(
+            "GET",
+            f"{self.url}/v1/experiments/{experiment}/events",
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=30.0,
+        ) as stream:
+            told = [json.loads(line.removeprefix("data:")) for line in stream.iter_lines() if line.startswith("data:")]
+        return [str(event["message"]) for event in told if event.get("kind") == "environment_restart"]
+
     def end_of(self, spec: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Submit an experiment, wait for its end; how it stands then, and its faults."""
         path = f"/v1/experiments/{self.ask('POST', '/v1/experiments', spec)['id']}"
@@ -187,6 +198,7 @@ def test_an_environment_that_fails_once_is_made_anew_and_the_run_goes_on(cell: C
     view, faults = cell.end_of(their_experiment("once", marker=str(tmp_path / "marker")))
     assert view["phase"] == "succeeded"
     assert [(told["fatal"], "the simulator hiccuped" in told["traceback"]) for told in faults] == [(False, True)]
+    assert cell.events_of(view["id"]) == ["the environment of actor-0 failed and is made anew (restart 1 of 2 in a row)"]
 
 
 @pytest.mark.parametrize(
