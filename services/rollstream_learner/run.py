@@ -284,7 +284,7 @@ class ExperimentRun:
         """Make a checkpoint; a full disk or a shard that is away is told, and does not end the run: the next one may succeed."""
         leaving = self._life.stopping.is_set()
         try:
-            record = cuts.make(ran_s=self._ran_s, deadline_s=self._settings.grace_s / 2 if leaving else SNAPSHOT_WITHIN_S)
+            record = cuts.make(ran_s=self._ran_s, deadline_s=self._settings.grace_s / 4 if leaving else SNAPSHOT_WITHIN_S)
         except (CheckpointError, DeadlineExceeded) as error:
             self._event("checkpoint_failed", str(error))
             self._life.log.error("no checkpoint", reason=str(error))

@@ -2,12 +2,13 @@
 
 start ──▶ main(settings, life) ──▶ returns ─────────────────▶ exit 0
                  │    ▲
-                 │    └── SIGTERM/SIGINT set `life.stopping`: finish, flush, leave
+                 │    └── SIGTERM/SIGINT set `life.stopping`: finish, flush, leave ─▶ not done in `grace_s`: exit 1
                  └── RollstreamError ──▶ last line says why ─▶ its exit code
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def run(role: str, settings_type: type[Settings], main: Callable[[Settings, Life
     life = Life(role=role, member=member, clock=clock, health=Health(clock), log=log)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: life.stopping.set())
+    threading.Thread(target=_leave_in_time, args=(life, settings.grace_s), name="grace", daemon=True).start()
     try:
         main(settings, life)
     except RollstreamError as error:
@@ -63,3 +65,12 @@ def run(role: str, settings_type: type[Settings], main: Callable[[Settings, Life
         return 1
     life.log.info("stopped")
     return 0
+
+
+def _leave_in_time(life: Life, grace_s: float) -> None:
+    """End the process when it has not ended by itself in time: who waits for somebody that is gone would else be killed silently."""
+    while not life.stopping.wait(60.0):
+        pass
+    life.clock.sleep(grace_s)
+    life.log.error("could not finish in time after the order to stop; leaving now", grace_s=grace_s, exit_code=1)
+    os._exit(1)
