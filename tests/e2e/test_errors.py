@@ -90,6 +90,10 @@ class Cell:
 
     url: str
     token: str
+    runs: Path
+
+    def checkpoints(self, experiment: str) -> list[str]:
+        return sorted(path.name for path in (self.runs / experiment / "checkpoints").iterdir())
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -127,7 +131,7 @@ def cell(make_shell: Any, their_code: Any) -> Iterator[Cell]:
         done = shell.run("up", "--dir", "cell", "--actors", "1", "--replay-shards", "0", **allowed)
         assert done.returncode == 0, done.stderr
         state = json.loads((shell.directory / "cell" / "cell.json").read_text())
-        yield Cell(url=state["url"], token=state["token"])
+        yield Cell(url=state["url"], token=state["token"], runs=shell.directory / "runs")
         assert shell.run("down", "--dir", "cell").returncode == 0
 
 
@@ -199,6 +203,17 @@ def test_an_environment_that_fails_once_is_made_anew_and_the_run_goes_on(cell: C
     assert view["phase"] == "succeeded"
     assert [(told["fatal"], "the simulator hiccuped" in told["traceback"]) for told in faults] == [(False, True)]
     assert cell.events_of(view["id"]) == ["the environment of actor-0 failed and is made anew (restart 1 of 2 in a row)"]
+
+
+def test_an_environment_that_fails_in_the_evaluation_says_so_and_the_checkpoint_stays(cell: Cell, their_code: Any) -> None:
+    view, faults = cell.end_of({**their_experiment("step_in_the_learner"), "evaluation_episodes": 2})
+    assert view["phase"] == "failed" and faults == []
+    assert view["reason"] == (
+        "in the learner: in the evaluation after training: environment 'their_env:Broken' (copy 0) raised RuntimeError in step: "
+        "the simulator broke"
+    )
+    assert their_code.place("their_env.py", "the simulator broke") in view["detail"]
+    assert cell.checkpoints(view["id"]) == ["00000001"]
 
 
 @pytest.mark.parametrize(

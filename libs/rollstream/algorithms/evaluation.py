@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from rollstream.acting import Policy, evaluate
 from rollstream.algorithms.agent import Agent
 from rollstream.config import ExperimentSpec
 from rollstream.envs import make_environment
+from rollstream.errors import EnvironmentFault
 from rollstream.graph import build_acting
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import Episodes
@@ -34,9 +36,19 @@ def greedy_episodes(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *
 
     Args:
         allow: modules from which an environment's entry point may come.
+
+    Raises:
+        EnvironmentFault: the environment failed, and says that it did so in the evaluation.
     """
     if not spec.evaluation_episodes:
         return Episodes()
+    try:
+        return _play(spec, agent, weights, allow=allow)
+    except EnvironmentFault as fault:
+        raise EnvironmentFault(f"in the evaluation after training: {fault}") from fault.__cause__
+
+
+def _play(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, allow: Sequence[str]) -> Episodes:
     envs = _largest_divisor(spec.evaluation_episodes, at_most=MAX_ENVIRONMENTS)
     environment = make_environment(spec.environment, envs=envs, seed=child_seed(spec.seed, "evaluation"), allow=allow)
     try:
@@ -49,7 +61,8 @@ def greedy_episodes(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *
         policy.load(weights)
         return evaluate(policy, environment, episodes=spec.evaluation_episodes)
     finally:
-        environment.close()
+        with suppress(EnvironmentFault):  # it is gone in any case, and must not hide what it was closed for
+            environment.close()
 
 
 def _largest_divisor(number: int, *, at_most: int) -> int:

@@ -13,7 +13,10 @@ from gymnasium import spaces
 
 
 class Broken(gymnasium.Env[Any, Any]):
-    """Fails in `fault` from its fifth step on: `constructor`, `constructor_in_an_actor`, `reset`, `step`, `nan`, `once`."""
+    """Fails at `fault`, steps at the fifth one.
+
+    `constructor`, `constructor_in_an_actor`, `reset`, `step`, `step_in_the_learner` (which evaluates), `nan`, `once`.
+    """
 
     def __init__(self, *, fault: str, marker: str = "") -> None:
         self.observation_space = spaces.Box(-1.0, 1.0, (4,), np.float32)
@@ -41,7 +44,7 @@ class Broken(gymnasium.Env[Any, Any]):
         return np.zeros(4, np.float32)
 
     def _misbehave(self) -> float:
-        if self._fault == "step":
+        if self._fault == "step" or (self._fault == "step_in_the_learner" and "rollstream_learner" in sys.orig_argv):
             raise RuntimeError("the simulator broke")
         if self._fault == "once" and not self._marker.exists():
             self._marker.write_text(str(os.getpid()))
