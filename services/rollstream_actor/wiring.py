@@ -46,7 +46,7 @@ class Actor:
     def run(self) -> None:
         life, settings = self._life, self._settings
         self._store.check()
-        registry = Exposition(counters_source(self._counters), waits_source(self._waits)).registry()
+        registry = Exposition(counters_source(self._counters), waits_source(self._waits), life.health.samples).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
         url = settings.url(probes.port)
         watch = Watch(self._address, life=life)

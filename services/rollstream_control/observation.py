@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rollstream.metrics import Exposition, Gauges, Sample, names, render
 from rollstream.store import MemberRecord
+from rollstream_service.health import Health
 
 __all__ = ["Observation"]
 
@@ -21,11 +22,11 @@ PHASES = ("queued", "starting", "running", "paused")
 class Observation:
     """`look` is called by the scheduler's thread, `count` and `metrics` by the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, health: Health) -> None:
         self._gauges = Gauges()
         self._requests = Counter[tuple[str, int]]()
         self._lock = threading.Lock()
-        self._registry = Exposition(self._gauges, self._counted).registry()
+        self._registry = Exposition(self._gauges, self._counted, health.samples).registry()
 
     @property
     def metrics(self) -> Callable[[], bytes]:

@@ -48,7 +48,7 @@ def main(settings: ControlSettings, life: Life) -> None:
     url = settings.url(bound.getsockname()[1])
 
     wakeups = Wakeups(life.stopping)
-    observation = Observation()
+    observation = Observation(life.health)
     scheduler = Scheduler(address, life=life, on_change=wakeups.notify, on_look=observation.look)
     submitter = Submitter(store, validator=_validator(settings, life))
     parts = CellParts(

@@ -247,7 +247,7 @@ class ExperimentRun:
                     looked_s, checkpoints_made = now_s, guard.checkpoints_ordered
                     self._checkpoint(cuts)
                 if guard.paused:
-                    self._pause(guard)
+                    self._pause(guard, cuts)
         finally:
             files.close()
         self._end(reached, guard.verdict, side, cuts, agent, files=files)
@@ -293,7 +293,9 @@ class ExperimentRun:
         self._event("checkpoint", f"checkpoint {record.number}", path=str(record.path), bytes=record.bytes)
         return record
 
-    def _pause(self, guard: Guard) -> None:
+    def _pause(self, guard: Guard, cuts: Cuts) -> None:
+        """Stand still, with a checkpoint: who pauses may be about to take machines away."""
+        self._checkpoint(cuts)
         self._phase("paused")
         with self._waits.waiting(who=self._life.member, for_whom="the order to resume"):
             while not guard.wait_while_paused(timeout_s=0.5):

@@ -47,7 +47,7 @@ class Learner:
         remedy = "free space there, or set ROLLSTREAM_RUNS_DIR to a folder that can be written"
         make_writable(settings.runs_dir, what="the folder of runs", remedy=remedy)
         self._store.check()
-        registry = Exposition(self._samples, self._gauges).registry()
+        registry = Exposition(self._samples, self._gauges, life.health.samples).registry()
         probes = ProbeServer(host=settings.host, port=settings.port, health=life.health, metrics=lambda: render(registry))
         url = settings.url(probes.port)
         heartbeat = Heartbeat(self._address, life=life, record=lambda: self._record(url), each_beat=self._check_waits)

@@ -56,7 +56,7 @@ def main(settings: ReplaySettings, life: Life) -> None:
         changed=heartbeat.now,
         failed=failed,
     )
-    registry = Exposition(waits_source(waits), lambda: table_samples(server)).registry()
+    registry = Exposition(waits_source(waits), lambda: table_samples(server), life.health.samples).registry()
     heartbeat.start()
     life.log.info("listening", url=url, shard=settings.shard)
     try:

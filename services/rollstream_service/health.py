@@ -7,9 +7,11 @@ probe says which. Readiness is a set of named conditions, all of which must hold
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rollstream.clock import Clock
+from rollstream.metrics import Sample, names
 
 __all__ = ["Health", "Verdict"]
 
@@ -71,6 +73,10 @@ class Health:
                 if now_s - loop.beat_s > loop.within_s
             ]
         return Verdict(ok=not stuck, why="; ".join(stuck))
+
+    def samples(self) -> Iterable[Sample]:
+        """Readiness as a metric, for `Exposition`."""
+        yield Sample(metric=names.READY, value=1.0 if self.ready().ok else 0.0)
 
     def ready(self) -> Verdict:
         """True when the process is live, at least one condition was reported, and all of them hold."""

@@ -96,6 +96,7 @@ class LearnerProcess:
     def learn(self, batch: Batch) -> Batch:
         learned = self._agent.learn(batch, env_steps=self._env_steps())
         self._counters.add("updates", learned.updates)
+        self._counters.add("updates_skipped", int(learned.metrics.get("skipped_updates", 0)))
         if self.first_update_wall_s is None:
             self.first_update_wall_s = self._clock.wall_s()
         return Batch(

@@ -79,7 +79,6 @@ TABLE_UNREAD_ENTRIES = _gauge("table_unread_entries", "entries", "Log entries th
 WAITED_S = _counter("waited_seconds", "seconds", "Time that somebody waited, including waits under way.", "who", "for_whom")
 WAITING_S = _gauge("waiting_seconds", "seconds", "Age of a wait under way that is older than a second.", "who", "for_whom")
 MEMBERS = _gauge("members", "members", "Members of the cell that renew their record, by role.", "role")
-WANTED_ACTORS = _gauge("wanted_actors", "actors", "Actors that the cell should have.")
 EXPERIMENTS = _gauge("experiments", "experiments", "Experiments of the cell, by phase.", "phase")
 READY = _gauge("ready", "1", "1 when this process can do its job now, otherwise 0.")
 

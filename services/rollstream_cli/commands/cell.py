@@ -21,7 +21,7 @@ def up(
     actors: Annotated[int, typer.Option(min=0, help="Actor processes at the start.")] = 2,
     learners: Annotated[int, typer.Option(min=1, help="Learner processes: so many experiments run at once.")] = 1,
     replay_shards: Annotated[int, typer.Option(min=0, help="Replay shards; 0 when no algorithm has tables.")] = 1,
-    host: Annotated[str, typer.Option(help="Address on which the REST API and the dashboard listen.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address on which the REST API listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the REST API; 0 takes a free one.")] = 0,
     detach: Annotated[bool, typer.Option(help="Run in the background; with --no-detach until Ctrl-C.")] = True,
     runs_dir: RunsDir = Path("runs"),
@@ -113,7 +113,7 @@ def _print_cell(url: str, directory: Path, *, json: bool, already: bool) -> None
     console = result_console()
     lines = [
         f"a cell runs in {directory} already" if already else f"the cell in {directory} is ready",
-        f"  {url}  (REST API and dashboard; the token is in {directory / 'cell.json'})",
+        f"  {url}  (REST API; the token is in {directory / 'cell.json'})",
         "  rollstream submit --algo ppo --env CartPole-v1    start an experiment",
         "  rollstream status                                 see how it goes",
         "  rollstream scale 4                                change the number of actors",
