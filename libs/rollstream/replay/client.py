@@ -223,7 +223,7 @@ class TableClient:
     def export(self, *, rows_max_bytes: int, deadline_s: float = 300.0) -> bytes:
         """The table as one buffer, for a checkpoint: its index and, newest items first up to `rows_max_bytes`, their rows."""
         index = self._link.request("GET", f"{self._path}/snapshot", deadline_s=deadline_s)
-        reader = ChunkReader(self._address, clock=self._clock)
+        reader = ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s)
         try:
             return export_table(index, reader=reader, table_id=self.table_id, shard=self.shard, rows_max_bytes=rows_max_bytes)
         finally:
