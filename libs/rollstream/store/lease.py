@@ -40,9 +40,7 @@ class Lease:
         self._renewed_s = store.clock.monotonic_s()
 
     @staticmethod
-    def acquire(
-        store: Store, *, key: str, token_key: str, owner: str, ttl_s: float, inherit: bool = False
-    ) -> Lease | None:
+    def acquire(store: Store, *, key: str, token_key: str, owner: str, ttl_s: float, inherit: bool = False) -> Lease | None:
         """Take the lease if it is free; None when another owner has it.
 
         Args:
