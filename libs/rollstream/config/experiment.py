@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from rollstream.config.base import Frozen
 
-__all__ = ["CheckpointSpec", "EnvironmentSpec", "ExperimentSpec", "Phase", "StopRule", "FINAL_PHASES"]
+__all__ = ["FINAL_PHASES", "CheckpointSpec", "EnvironmentSpec", "ExperimentSpec", "Phase", "StopRule"]
 
 Phase: TypeAlias = Literal["queued", "starting", "running", "paused", "succeeded", "failed", "stopped"]
 FINAL_PHASES: frozenset[str] = frozenset({"succeeded", "failed", "stopped"})
