@@ -285,7 +285,9 @@ class ExperimentRun:
         leaving = self._life.stopping.is_set()
         try:
             record = cuts.make(ran_s=self._ran_s, deadline_s=self._settings.grace_s / 4 if leaving else SNAPSHOT_WITHIN_S)
-        except (CheckpointError, DeadlineExceeded) as error:
+        except (CheckpointError, DeadlineExceeded, StoreError) as error:
+            if isinstance(error, StoreError) and not leaving:
+                raise
             self._event("checkpoint_failed", str(error))
             self._life.log.error("no checkpoint", reason=str(error))
             return error if isinstance(error, CheckpointError) else CheckpointError(str(error))

@@ -221,9 +221,13 @@ class TableClient:
     # --- checkpoints -----------------------------------------------------------------------------------------------------
 
     def export(self, *, rows_max_bytes: int, deadline_s: float = 300.0) -> bytes:
-        """The table as one buffer, for a checkpoint: its index and, newest items first up to `rows_max_bytes`, their rows."""
+        """The table as one buffer, for a checkpoint: its index and, newest items first up to `rows_max_bytes`, their rows.
+
+        Args:
+            deadline_s: for the shard's part; Redis may be away for a third of it while rows are fetched.
+        """
         index = self._link.request("GET", f"{self._path}/snapshot", deadline_s=deadline_s)
-        reader = ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s)
+        reader = ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s / 3)
         try:
             return export_table(index, reader=reader, table_id=self.table_id, shard=self.shard, rows_max_bytes=rows_max_bytes)
         finally:
