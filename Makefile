@@ -7,7 +7,7 @@ RUNS ?= runs
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test lint test-redis7 test-envpool test-learning test-chaos test-compose test-cluster bench schema docs clean
+.PHONY: help setup train test lint test-redis7 test-envpool test-chart test-learning test-chaos test-compose test-cluster bench images schema docs clean
 
 help: ## list the targets and what each does
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-envpool: setup ## install EnvPool (700 MB) and test environments in it
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[envpool]'
 	$(PYTEST) -m envpool tests/integration/envs
 
+test-chart: setup ## the Helm chart renders valid manifests with each helm that there is (needs helm)
+	ROLLSTREAM_REQUIRE_HELM=1 $(PYTEST) -n 2 tests/chart
+
 test-learning: setup ## every algorithm reaches its known return (minutes)
 	$(PYTEST) -m learning --timeout 900 tests/learning
 
@@ -56,6 +59,10 @@ test-cluster: setup ## install the chart on a Kubernetes cluster, train, scale, 
 bench: setup ## measure training and replay on this machine, JSON on standard output
 	@$(BIN)/rollstream bench train --algo ppo --env CartPole-v1 --seconds 20 --json -
 	@$(BIN)/rollstream bench replay --payload-bytes 400 --json -
+
+images: ## build the images rollstream-core and rollstream-torch with the chart's version as their tag (needs Docker)
+	version=$$(awk -F '"' '/^appVersion:/ {print $$2}' helm/rollstream/Chart.yaml); for name in core torch; do \
+	  DOCKER_BUILDKIT=1 docker build --target $$name --tag rollstream-$$name:$$version --build-arg TORCH_INDEX_URL="$(TORCH_INDEX_URL)" . || exit 1; done
 
 schema: setup ## write the generated files of the chart: values.schema.json from the typed values, the dashboard from the metrics
 	$(BIN)/python -m rollstream_control.chart helm/rollstream
