@@ -53,7 +53,7 @@ test-chaos: setup ## kill each role and Redis while PPO and DQN train; prints re
 test-compose: setup ## build the images, train on Docker Compose, scale, take it down (needs Docker with Compose v2)
 	$(PYTEST) -m compose --timeout 1200 -s tests/e2e/test_compose.py
 
-test-cluster: setup ## install the chart on a Kubernetes cluster, train, scale, delete pods, uninstall (needs KUBECONFIG, helm)
+test-cluster: setup ## install the chart on a cluster, train, scale, delete pods, uninstall (needs KUBECONFIG, helm; ROLLSTREAM_CLUSTER_PREFIX: a command to reach it through)
 	$(PYTEST) -m cluster --timeout 1200 -s tests/e2e/test_cluster.py
 
 bench: setup ## measure training and replay on this machine, JSON on standard output
