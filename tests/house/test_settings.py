@@ -30,7 +30,7 @@ UNITS = re.compile(
 UNITLESS = {
     # counts whose name is the unit, ratios, exponents and rates without one
     "actors", "envs_per_actor", "seed", "weight", "keep", "epochs", "n_step", "port", "shard", "updates", "env_steps", "mean_return",
-    "discount", "gae_lambda", "clip_ratio", "value_coefficient", "entropy_coefficient", "max_gradient_norm", "learning_rate",
+    "discount", "gae_lambda", "clip_ratio", "value_coefficient", "entropy_coefficient", "max_gradient_norm", "learning_rate", "huber_delta",
     "epsilon_start", "epsilon_end", "priority_exponent", "importance_exponent", "samples_per_insert", "exponent", "hidden", "max_lag",
     "max_times_sampled", "replicas", "shards", "rows", "min_replicas", "max_replicas",
 }  # fmt: skip
@@ -66,7 +66,7 @@ def fields() -> list[tuple[str, str, Any]]:
     return [
         (f"{model.__module__}.{model.__qualname__}", name, field)
         for model in settings_models()
-        if not model.__module__.startswith(VIEWS)
+        if model.__module__.startswith(PACKAGES) and not model.__module__.startswith(VIEWS)
         for name, field in model.model_fields.items()
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,7 +67,7 @@ class _DqnLearning:
         self._config = agent.config
         self._action = agent.action
         self._update = build_update(
-            DoubleQLoss(agent.policy),
+            DoubleQLoss(agent.policy, huber_delta=math.inf if agent.config.huber_delta is None else agent.config.huber_delta),
             batch_rows=agent.config.batch_items,
             optimizer=Adam(epsilon=1e-5),
             max_grad_norm=agent.config.max_gradient_norm,

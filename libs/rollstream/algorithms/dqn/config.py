@@ -12,48 +12,55 @@ __all__ = ["DqnConfig"]
 
 
 class DqnConfig(Frozen):
-    """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Defaults solve CartPole-v1."""
+    """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Defaults solve CartPole-v1.
+
+    Numbers like "66k (80k)" are environment steps until the mean training return of 100 episodes is 475 on CartPole-v1, mean (worst)
+    of 16 seeds in a one-process model of this algorithm; one setting is changed at a time. The defaults take 66k (80k); 50k is the
+    least, since 100 whole episodes are that long.
+    """
 
     rollout_steps: int = Field(default=16, ge=1)
-    """Vector steps an actor takes between flushes to the table; 16 keeps data fresh at little cost."""
-    n_step: int = Field(default=3, ge=1)
-    """Rewards summed before the bootstrap value; 3 carries reward back faster than 1 with little bias."""
+    """Vector steps an actor takes between flushes to the table; 16 keeps data fresh at little cost; 32 takes 76k (100k; 10 seeds)."""
+    n_step: int = Field(default=10, ge=1)
+    """Rewards summed before the bootstrap value; 10 carries reward back fast. 5 takes 84k (one of 16 not by 150k), 3 fails 5 of 16."""
     discount: float = Field(default=0.99, ge=0, le=1)
     """Weight of the next step's value; 0.99 looks about 100 steps ahead."""
-    batch_items: int = Field(default=128, ge=1)
-    """Items in one update; 128 is where a small network's update stops getting cheaper per item."""
+    batch_items: int = Field(default=64, ge=1)
+    """Items in one update; 64 moves the network twice as often as 128, which takes 75k (93k)."""
     learning_rate: float = Field(default=1e-3, gt=0)
-    """Step size of Adam at the start."""
+    """Step size of Adam at the start. Half of it takes 81k (108k), twice 74k (125k)."""
     learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
-    """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant."""
+    """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant. Half of it takes 71k (97k)."""
+    huber_delta: float | None = Field(default=None, gt=0)
+    """Errors beyond it count linearly, not squared; None squares all. 1 takes 75k (93k), and values can run away."""
     max_gradient_norm: float = Field(default=10.0, gt=0)
     """Global norm to which gradients are clipped; 10 cuts outliers only."""
-    target_sync_every_updates: int = Field(default=200, ge=1)
-    """Learner updates for which the target network stays fixed. Lower chases noise; higher learns late."""
+    target_sync_every_updates: int = Field(default=40, ge=1)
+    """Learner updates for which the target network stays fixed. 20 chases noise: 72k (96k); 200 learns late: 71k (105k)."""
     publish_every_updates: int = Field(default=10, ge=1)
-    """Learner updates between published weights; 10 keeps actors within a few milliseconds of the learner."""
+    """Learner updates between published weights; 10 keeps actors close to the learner; 20 takes 73k (101k; 10 seeds)."""
     epsilon_start: float = Field(default=1.0, ge=0, le=1)
     """Share of random actions at the start: 1 fills the table with varied data."""
     epsilon_end: float = Field(default=0.01, ge=0, le=1)
-    """Share of random actions in the end; small, since one random action can end a long episode."""
-    epsilon_decay_steps: int = Field(default=15_000, ge=1)
-    """Environment steps over which epsilon falls linearly from start to end."""
+    """Share of random actions in the end; 0, 0.01 and 0.02 do equally well, and 0 explores nothing."""
+    epsilon_decay_steps: int = Field(default=20_000, ge=1)
+    """Environment steps over which epsilon falls linearly from start to end. 15,000 takes 74k (105k)."""
     table_items: int = Field(default=50_000, ge=1)
-    """Items that the table holds; the oldest leave first."""
+    """Items that the table holds; the oldest leave first. 20,000 and 50,000 do equally well (10 seeds)."""
     min_items: int = Field(default=1_000, ge=1)
     """Items in the table before the first update, so that it does not overfit the first episodes."""
     samples_per_insert: float = Field(default=8.0, gt=0)
-    """How often an item is sampled on average; the limiter holds actor or learner back to keep it."""
+    """How often an item is sampled on average; the limiter keeps it. 4 takes 87k (136k); 16 takes 65k, for twice the work."""
     ratio_tolerance_items: int = Field(default=2_000, ge=1)
     """How far inserts may run ahead or behind before someone waits; large enough that neither side stutters."""
     priority_exponent: float = Field(default=0.6, ge=0)
-    """How much sampling prefers large errors: 0 is uniform, 1 is proportional [alpha of Schaul et al. 2016]."""
+    """How much sampling prefers large errors: 0 is uniform, 1 proportional [alpha of Schaul et al. 2016]. 0 takes 76k (102k)."""
     importance_exponent: float = Field(default=0.4, ge=0, le=1)
     """How much the preference is corrected by importance weights at the start; it grows to 1 [beta]."""
     importance_growth_steps: int = Field(default=200_000, ge=1)
     """Environment steps over which the correction grows to 1."""
     hidden: tuple[int, ...] = (64, 64)
-    """Widths of the hidden layers; two of 64 units are enough for observation vectors."""
+    """Widths of the hidden layers; two of 64 units are enough for observation vectors; 128 takes 70k (90k)."""
     activation: Literal["tanh", "relu"] = "relu"
     """Non-linearity of the hidden layers; relu is usual for values."""
     dueling: bool = False
