@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExperimentRun"]
 
+AHEAD_BATCHES = 4
+"""Batches that are asked of a shard before they are needed, so that the learner does not wait for a round trip each time."""
 LOOK_S = 2.0
 """How long a learner waits for a replay shard before it renews its lease and looks whether it still should."""
 TABLE_INFO_WITHIN_S = 2.0
@@ -184,7 +186,13 @@ class ExperimentRun:
         for name, table in agent.tables(rows).items():
             from rollstream.replay import TableClient  # PPO needs none of it
 
-            client = TableClient(self._store, self._address, table_id=f"{self._experiment}.{name}", clock=self._life.clock)
+            client = TableClient(
+                self._store,
+                self._address,
+                table_id=f"{self._experiment}.{name}",
+                clock=self._life.clock,
+                ahead_batches=AHEAD_BATCHES,
+            )
             with self._waits.waiting(who=self._life.member, for_whom="a replay shard"):
                 self._create(client, table)
             clients[name] = client
