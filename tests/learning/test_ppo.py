@@ -26,6 +26,8 @@ from rollstream.seeding import child_generator
 from rollstream.spaces import row_spec
 
 GOAL = 475.0
+STOP_RETURN = 485.0
+"""As `make train`: a little above the goal, so that the greedy policy is past it too."""
 LIMIT_STEPS = 600_000
 LIMIT_S = 600.0
 EPISODE_STEPS = 10
@@ -34,10 +36,10 @@ DISCOUNT = 0.9
 
 @pytest.mark.learning
 @pytest.mark.timeout(LIMIT_S + 60)
-@pytest.mark.parametrize("seed", range(3))
-def test_ppo_reaches_475_in_training_with_its_defaults(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_ppo_solves_cartpole_with_its_defaults(seed: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rollstream_cli", "train", "ppo", "--env", "CartPole-v1", "--seed", str(seed)]
-    command += ["--stop-return", str(GOAL), "--stop-steps", str(LIMIT_STEPS), "--json", "summary.json"]
+    command += ["--stop-return", str(STOP_RETURN), "--stop-steps", str(LIMIT_STEPS), "--json", "summary.json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     summary: dict[str, Any] = json.loads((tmp_path / "summary.json").read_text())
@@ -45,7 +47,7 @@ def test_ppo_reaches_475_in_training_with_its_defaults(seed: int, tmp_path: Path
     dropped = sum(count for name, count in counters.items() if name.startswith("env_steps_dropped"))
     in_flight = counters["env_steps_sampled"] - counters["env_steps_trained"] - dropped
     assert summary["phase"] == "succeeded"
-    assert summary["training_mean_return"] >= GOAL
+    assert summary["training_mean_return"] >= STOP_RETURN
     assert summary["mean_return"] >= GOAL
     assert summary["env_steps"] == counters["env_steps_sampled"] < LIMIT_STEPS
     assert 0 <= in_flight <= 2 * 2 * 8 * PpoConfig().rollout_steps  # two actors of 8 copies, at most two messages each
