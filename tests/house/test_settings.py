@@ -25,14 +25,14 @@ PACKAGES = (
     "rollstream_control",
 )
 UNITS = re.compile(
-    r"(_s|_bytes|_mb|_steps?|_updates?|_items?|_rows|_entries|_episodes|_threads|_restarts|_port|_shards?|_replicas|_percentage|_seconds)$"
+    r"(_s|_bytes|_mb|_steps?|_updates?|_items?|_rows|_entries|_episodes|_threads|_restarts|_port|_shards?|_versions|_replicas|_percentage|_seconds)$"
 )
 UNITLESS = {
     # counts whose name is the unit, ratios, exponents and rates without one
     "actors", "envs_per_actor", "seed", "weight", "keep", "epochs", "n_step", "port", "shard", "updates", "env_steps", "mean_return",
     "discount", "gae_lambda", "clip_ratio", "value_coefficient", "entropy_coefficient", "max_gradient_norm", "learning_rate", "huber_delta",
     "epsilon_start", "epsilon_end", "priority_exponent", "importance_exponent", "samples_per_insert", "exponent", "hidden", "max_lag",
-    "max_times_sampled", "replicas", "shards", "rows", "min_replicas", "max_replicas",
+    "max_times_sampled", "min_diff", "max_diff", "half_life", "parts", "replicas", "shards", "rows", "min_replicas", "max_replicas",
 }  # fmt: skip
 VIEWS = "rollstream_control.api"
 """Answers of the REST API: nobody sets them."""
