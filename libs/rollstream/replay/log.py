@@ -1,11 +1,13 @@
 """Entries of a table's log: one packed buffer each, decoded without copies.
 
-    i  inserts     header | keep u8[N] | end u8[N] | start u8[M] | env u4[M] | length u4[M] | priority f4[M]
+    i  inserts     header | keep u8[N] | end u8[N] | episode_start u8[E] | start u8[M] | key u8[M]? | episode_env u4[E]
+                   | chunk_bytes u4[C]? | env u4[M] | length u4[M]? | version u4[M]? | priority f4[M]? | lead u2[M]? | table u1[M]?
     u  updates     header | key u8[K] | priority f4[K]
     d  deletes     header | key u8[K]
 
-A stream entry has one field: its kind is the field's name, the buffer its value. (writer, sequence) numbers the inserts of one
-writer without a gap, so an entry that arrives twice is recognized. Readers refuse a layout version that they do not know.
+Columns with ? are left out when one number in the header says the same. A stream entry has one field: its kind is the field's
+name, the buffer its value. (writer, sequence) numbers the inserts of one writer without a gap, so an entry that arrives twice is
+recognized. Readers refuse a layout version that they do not know.
 """
 
 from __future__ import annotations
@@ -30,13 +32,27 @@ __all__ = [
     "encode_update",
 ]
 
-LAYOUT_VERSION = 1
-DEFAULT_PRIORITY = 1
+LAYOUT_VERSION = 2
+HAS_KEY, HAS_CHUNK_BYTES, HAS_LENGTH, HAS_VERSION, HAS_PRIORITY, HAS_LEAD, HAS_TABLE = (1 << bit for bit in range(7))
+MISSING_ROWS, RESET = 1, 2
 
 INSERT_HEADER = np.dtype(
-    [("layout", "<u2"), ("flags", "<u2"), ("writer", "<u4"), ("sequence", "<u8"), ("environments", "<u4"), ("items", "<u4")]
+    [
+        ("layout", "<u2"),
+        ("flags", "<u2"),
+        ("writer", "<u4"),
+        ("sequence", "<u8"),
+        ("environments", "<u4"),
+        ("items", "<u4"),
+        ("episodes", "<u4"),
+        ("chunks", "<u4"),
+        ("first_ordinal", "<u4"),
+        ("length", "<u4"),
+        ("version", "<u4"),
+        ("unused", "<u4"),
+    ]
 )
-KEYS_HEADER = np.dtype([("layout", "<u2"), ("flags", "<u2"), ("refused", "<u4"), ("keys", "<u4"), ("unused", "<u4")])
+KEYS_HEADER = np.dtype([("layout", "<u2"), ("flags", "<u2"), ("refused", "<u4"), ("keys", "<u4"), ("table", "<u4")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +62,33 @@ class InsertEntry:
     Attributes:
         keep: per environment [N], the first row that a later entry may still make items of.
         end: per environment [N], how many rows were written so far.
-        env, start, length: items [M]: rows `start`..`start + length - 1` of an environment.
-        priority: of items [M]; ignored when `default_priority`: then they get the highest priority so far.
+        episode_env, episode_start: [E], the rows among the new ones that begin an episode, environment after environment.
+        chunk_bytes: stored size of each new chunk [C], environment after environment; None: all of the table's chunk size.
+        first_ordinal: of the keys that are made for items without one of their own, in order.
+        start, env, length: items [M]: rows `start`..`start + length - 1` of an environment.
+        lead: rows before the core [M]; None: none.
+        table: place of the item's table in its group [M]; None: all in the first.
+        key: given keys [M], 0 where one is to be made; None: all are made.
+        priority: [M], NaN for the highest so far; None: all so.
+        version: of the weights that acted in the newest row [M].
     """
 
     writer: int
     sequence: int
-    default_priority: bool
     keep: npt.NDArray[np.uint64]
     end: npt.NDArray[np.uint64]
     start: npt.NDArray[np.uint64]
     env: npt.NDArray[np.uint32]
     length: npt.NDArray[np.uint32]
-    priority: npt.NDArray[np.float32]
+    version: npt.NDArray[np.uint32]
+    episode_env: npt.NDArray[np.uint32]
+    episode_start: npt.NDArray[np.uint64]
+    first_ordinal: int = 0
+    chunk_bytes: npt.NDArray[np.uint32] | None = None
+    lead: npt.NDArray[np.uint16] | None = None
+    table: npt.NDArray[np.uint8] | None = None
+    key: npt.NDArray[np.uint64] | None = None
+    priority: npt.NDArray[np.float32] | None = None
 
     @property
     def items(self) -> int:
@@ -72,55 +102,108 @@ class UpdateEntry:
     keys: npt.NDArray[np.uint64]
     priority: npt.NDArray[np.float32]
     refused: int = 0
+    table: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteEntry:
-    """Keys [K] of items to remove; with `missing` because their rows are gone."""
+    """Keys [K] of items to remove; with `missing` because their rows are gone; with `reset` all items, whatever the keys."""
 
     keys: npt.NDArray[np.uint64]
     missing: bool = False
+    reset: bool = False
+    table: int = 0
 
 
 def encode_insert(entry: InsertEntry) -> bytes:
     """The buffer of an insert entry."""
     header = np.zeros((), INSERT_HEADER)
-    header["layout"], header["flags"] = LAYOUT_VERSION, DEFAULT_PRIORITY if entry.default_priority else 0
-    header["writer"], header["sequence"] = entry.writer, entry.sequence
-    header["environments"], header["items"] = len(entry.keep), entry.items
-    columns = (
-        entry.keep.astype("<u8"),
-        entry.end.astype("<u8"),
-        entry.start.astype("<u8"),
-        entry.env.astype("<u4"),
-        entry.length.astype("<u4"),
-        entry.priority.astype("<f4"),
-    )
-    return b"".join([header.tobytes(), *(column.tobytes() for column in columns)])
+    header["layout"], header["writer"], header["sequence"] = LAYOUT_VERSION, entry.writer, entry.sequence
+    header["environments"], header["items"], header["episodes"] = len(entry.keep), entry.items, len(entry.episode_env)
+    header["first_ordinal"] = entry.first_ordinal
+    flags, parts = 0, [entry.keep.astype("<u8"), entry.end.astype("<u8"), entry.episode_start.astype("<u8"), entry.start.astype("<u8")]
+    if entry.key is not None:
+        flags |= HAS_KEY
+        parts.append(entry.key.astype("<u8"))
+    parts.append(entry.episode_env.astype("<u4"))
+    if entry.chunk_bytes is not None:
+        flags |= HAS_CHUNK_BYTES
+        header["chunks"] = len(entry.chunk_bytes)
+        parts.append(entry.chunk_bytes.astype("<u4"))
+    parts.append(entry.env.astype("<u4"))
+    for name, flag in (("length", HAS_LENGTH), ("version", HAS_VERSION)):
+        column = getattr(entry, name)
+        if len(column) and (column == column[0]).all():
+            header[name] = column[0]
+        else:
+            flags |= flag
+            parts.append(column.astype("<u4"))
+    for column, flag, dtype in (
+        (entry.priority, HAS_PRIORITY, "<f4"),
+        (entry.lead, HAS_LEAD, "<u2"),
+        (entry.table, HAS_TABLE, "u1"),
+    ):
+        if column is not None:
+            flags |= flag
+            parts.append(column.astype(dtype))
+    header["flags"] = flags
+    return b"".join([header.tobytes(), *(part.tobytes() for part in parts)])
 
 
 def decode_insert(buffer: bytes) -> InsertEntry:
     """The insert entry in `buffer`, as views of it; refuses another layout and a wrong size."""
     header = _header(buffer, INSERT_HEADER, kind="insert")
-    environments, items = int(header["environments"]), int(header["items"])
-    _require_size(buffer, INSERT_HEADER.itemsize + 16 * environments + 20 * items, kind="insert")
+    flags, environments, items = int(header["flags"]), int(header["environments"]), int(header["items"])
+    episodes, chunks = int(header["episodes"]), int(header["chunks"])
+    item_bytes = 12 + sum(
+        size
+        for flag, size in (
+            (HAS_KEY, 8),
+            (HAS_LENGTH, 4),
+            (HAS_VERSION, 4),
+            (HAS_PRIORITY, 4),
+            (HAS_LEAD, 2),
+            (HAS_TABLE, 1),
+        )
+        if flags & flag
+    )
+    size = INSERT_HEADER.itemsize + 16 * environments + 12 * episodes + (4 * chunks if flags & HAS_CHUNK_BYTES else 0)
+    _require_size(buffer, size + items * item_bytes, kind="insert")
     cursor = _Cursor(buffer, INSERT_HEADER.itemsize)
+
+    def optional(flag: int, dtype: str, count: int) -> Any:
+        return cursor.take(dtype, count) if flags & flag else None
+
+    keep, end = cursor.take("<u8", environments), cursor.take("<u8", environments)
+    episode_start, start = cursor.take("<u8", episodes), cursor.take("<u8", items)
+    key = optional(HAS_KEY, "<u8", items)
+    episode_env = cursor.take("<u4", episodes)
+    chunk_bytes = optional(HAS_CHUNK_BYTES, "<u4", chunks)
+    env = cursor.take("<u4", items)
+    length, version = optional(HAS_LENGTH, "<u4", items), optional(HAS_VERSION, "<u4", items)
     return InsertEntry(
         writer=int(header["writer"]),
         sequence=int(header["sequence"]),
-        default_priority=bool(header["flags"] & DEFAULT_PRIORITY),
-        keep=cursor.take("<u8", environments),
-        end=cursor.take("<u8", environments),
-        start=cursor.take("<u8", items),
-        env=cursor.take("<u4", items),
-        length=cursor.take("<u4", items),
-        priority=cursor.take("<f4", items),
+        keep=keep,
+        end=end,
+        start=start,
+        env=env,
+        length=np.full(items, header["length"], np.uint32) if length is None else length,
+        version=np.full(items, header["version"], np.uint32) if version is None else version,
+        episode_env=episode_env,
+        episode_start=episode_start,
+        first_ordinal=int(header["first_ordinal"]),
+        chunk_bytes=chunk_bytes,
+        priority=optional(HAS_PRIORITY, "<f4", items),
+        lead=optional(HAS_LEAD, "<u2", items),
+        table=optional(HAS_TABLE, "u1", items),
+        key=key,
     )
 
 
 def encode_update(entry: UpdateEntry) -> bytes:
     """The buffer of an update entry."""
-    header = _keys_header(len(entry.keys), refused=entry.refused, flags=0)
+    header = _keys_header(len(entry.keys), refused=entry.refused, flags=0, table=entry.table)
     return b"".join([header, entry.keys.astype("<u8").tobytes(), entry.priority.astype("<f4").tobytes()])
 
 
@@ -130,21 +213,28 @@ def decode_update(buffer: bytes) -> UpdateEntry:
     count = int(header["keys"])
     _require_size(buffer, KEYS_HEADER.itemsize + 12 * count, kind="update")
     cursor = _Cursor(buffer, KEYS_HEADER.itemsize)
-    return UpdateEntry(keys=cursor.take("<u8", count), priority=cursor.take("<f4", count), refused=int(header["refused"]))
+    keys, priority = cursor.take("<u8", count), cursor.take("<f4", count)
+    return UpdateEntry(keys=keys, priority=priority, refused=int(header["refused"]), table=int(header["table"]))
 
 
 def encode_delete(entry: DeleteEntry) -> bytes:
     """The buffer of a delete entry."""
-    return _keys_header(len(entry.keys), refused=0, flags=int(entry.missing)) + entry.keys.astype("<u8").tobytes()
+    flags = (MISSING_ROWS if entry.missing else 0) | (RESET if entry.reset else 0)
+    return _keys_header(len(entry.keys), refused=0, flags=flags, table=entry.table) + entry.keys.astype("<u8").tobytes()
 
 
 def decode_delete(buffer: bytes) -> DeleteEntry:
     """The delete entry in `buffer`; refuses as `decode_insert` does."""
     header = _header(buffer, KEYS_HEADER, kind="delete")
-    count = int(header["keys"])
+    count, flags = int(header["keys"]), int(header["flags"])
     _require_size(buffer, KEYS_HEADER.itemsize + 8 * count, kind="delete")
     cursor = _Cursor(buffer, KEYS_HEADER.itemsize)
-    return DeleteEntry(keys=cursor.take("<u8", count), missing=bool(header["flags"]))
+    return DeleteEntry(
+        keys=cursor.take("<u8", count),
+        missing=bool(flags & MISSING_ROWS),
+        reset=bool(flags & RESET),
+        table=int(header["table"]),
+    )
 
 
 class _Cursor:
@@ -160,9 +250,10 @@ class _Cursor:
         return array
 
 
-def _keys_header(count: int, *, refused: int, flags: int) -> bytes:
+def _keys_header(count: int, *, refused: int, flags: int, table: int) -> bytes:
     header = np.zeros((), KEYS_HEADER)
     header["layout"], header["flags"], header["refused"], header["keys"] = LAYOUT_VERSION, flags, refused, count
+    header["table"] = table
     return header.tobytes()
 
 

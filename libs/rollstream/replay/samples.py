@@ -1,29 +1,58 @@
-"""A request for samples and its reply, as packed bytes: what goes over HTTP between a learner and a replay shard.
+"""Samples on the wire between a client and a shard: packed columns, no row bytes.
 
-    request   magic "RSQ1" | layout u2 | batches u2 | batch_items u4 | deadline_ms u4
-    reply     magic "RSA1" | layout u2 | batches u2 | batch_items u4 | flags u4 | table_items u8
-              | key u8[K] | start u8[K] | probability f8[K] | writer u4[K] | env u4[K] | length u4[K] | priority f4[K]
-              | times_sampled i4[K]
+    POST /v1/tables/{id}/samples
+    request   header | counts u4[B]           items of each batch that is wanted; none: only how the shard stands
+    reply     header | counts u4[B'] | the columns of `COLUMNS`, K = sum of counts' entries each
 
-One call may ask for several batches, so that a client can prefetch at the price of one round trip; the reply holds at least one
-batch, and K = batches x batch_items.
+As many whole batches are answered as the limiter allows, at least the first. A client that keeps batches ahead may ask that the
+limiter counts only what was used (`count_when_consumed`) and then tells with each request how much that was since the last one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import SchemaMismatch
 
-__all__ = ["SampleReply", "SampleRequest", "SampledItems", "decode_reply", "decode_request", "encode_reply", "encode_request"]
+__all__ = [
+    "SampleReply",
+    "SampleRequest",
+    "SampledItems",
+    "decode_items",
+    "decode_reply",
+    "decode_request",
+    "encode_items",
+    "encode_reply",
+    "encode_request",
+]
 
-LAYOUT_VERSION = 1
-REQUEST = np.dtype([("magic", "S4"), ("layout", "<u2"), ("batches", "<u2"), ("batch_items", "<u4"), ("deadline_ms", "<u4")])
+LAYOUT_VERSION = 2
+COUNT_WHEN_CONSUMED = 1
+REQUEST = np.dtype(
+    [
+        ("magic", "S4"),
+        ("layout", "<u2"),
+        ("flags", "<u2"),
+        ("batches", "<u4"),
+        ("deadline_ms", "<u4"),
+        ("consumed", "<u4"),
+        ("learner_version", "<u4"),
+    ]
+)
 REPLY = np.dtype(
-    [("magic", "S4"), ("layout", "<u2"), ("batches", "<u2"), ("batch_items", "<u4"), ("flags", "<u4"), ("table_items", "<u8")]
+    [
+        ("magic", "S4"),
+        ("layout", "<u2"),
+        ("flags", "<u2"),
+        ("batches", "<u4"),
+        ("newest_version", "<u4"),
+        ("table_items", "<u8"),
+        ("mass", "<f8"),
+        ("min_probability", "<f8"),
+    ]
 )
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("keys", "<u8"),
@@ -34,6 +63,9 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("length", "<u4"),
     ("priority", "<f4"),
     ("times_sampled", "<i4"),
+    ("version", "<u4"),
+    ("age_rows", "<u4"),
+    ("lead", "<u2"),
 )
 ITEM_BYTES = sum(np.dtype(dtype).itemsize for _, dtype in COLUMNS)
 
@@ -44,8 +76,11 @@ class SampledItems:
 
     Attributes:
         start, length: rows `start`..`start + length - 1` of environment `env` of `writer`.
+        lead: how many of these rows stand before the item's core: burn-in, or frames that are needed for stacking.
         probability: with which each was drawn.
         times_sampled: including this time.
+        version: of the weights that acted in the newest row.
+        age_rows: rows written to the shard since the item came.
         table_items: items that could be drawn; N of importance weights.
     """
 
@@ -57,12 +92,20 @@ class SampledItems:
     length: npt.NDArray[np.uint32]
     priority: npt.NDArray[np.float32]
     times_sampled: npt.NDArray[np.int32]
+    version: npt.NDArray[np.uint32]
+    age_rows: npt.NDArray[np.uint32]
+    lead: npt.NDArray[np.uint16]
     table_items: int
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def part(self, which: slice | npt.NDArray[np.bool_]) -> SampledItems:
+    @staticmethod
+    def nothing() -> SampledItems:
+        """No items."""
+        return SampledItems(**{name: np.zeros(0, dtype) for name, dtype in COLUMNS}, table_items=0)
+
+    def part(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> SampledItems:
         """Some of the items, of the same table size."""
         columns = {name: getattr(self, name)[which] for name, _ in COLUMNS}
         return SampledItems(**columns, table_items=self.table_items)
@@ -79,50 +122,78 @@ class SampledItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRequest:
-    """Up to `batches` batches of `batch_items`, of which the first must come within `deadline_ms` milliseconds."""
+    """Batches of `counts` [B] items, of which the first must come within `deadline_ms` milliseconds.
 
-    batches: int
-    batch_items: int
+    Attributes:
+        count_when_consumed: the limiter does not count these draws now, but when a later request says that they were used.
+        consumed: items that were used since the last request, of those drawn with `count_when_consumed`.
+        learner_version: newest weights that the client knows; 0: it does not say.
+    """
+
+    counts: npt.NDArray[np.uint32]
     deadline_ms: int
+    count_when_consumed: bool = False
+    consumed: int = 0
+    learner_version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleReply:
-    """`batches` batches of `batch_items` items, one after another in `items`."""
+    """Batches of `counts` [B] items, one after another in `items`, and how the shard stands.
 
-    batches: int
-    batch_items: int
+    Attributes:
+        mass: what a batch is split over shards by: the sum of weights of this shard's items.
+        table_items: items of this shard that can be drawn.
+        newest_version: of the weights that acted, over all rows and what clients said.
+        min_probability: smallest probability above 0 with which one draw gives some item; 0 where there is none.
+    """
+
+    counts: npt.NDArray[np.uint32]
     items: SampledItems
+    mass: float
+    newest_version: int
+    min_probability: float = 0.0
+
+    @property
+    def table_items(self) -> int:
+        return self.items.table_items
 
 
 def encode_request(request: SampleRequest) -> bytes:
     """The body of a request."""
     header = np.zeros((), REQUEST)
-    header["magic"], header["layout"] = b"RSQ1", LAYOUT_VERSION
-    for field in fields(request):
-        header[field.name] = getattr(request, field.name)
-    return header.tobytes()
+    header["magic"], header["layout"] = b"RSQ2", LAYOUT_VERSION
+    header["flags"] = COUNT_WHEN_CONSUMED if request.count_when_consumed else 0
+    header["batches"], header["deadline_ms"] = len(request.counts), request.deadline_ms
+    header["consumed"], header["learner_version"] = request.consumed, request.learner_version
+    return header.tobytes() + request.counts.astype("<u4").tobytes()
 
 
 def decode_request(body: bytes) -> SampleRequest:
     """The request in `body`; refuses another layout and a wrong size."""
-    if len(body) != REQUEST.itemsize:
-        raise SchemaMismatch(f"sample request is {len(body)} bytes long where {REQUEST.itemsize} are expected")
-    header = np.frombuffer(body, REQUEST)[0]
-    _require_layout(header, magic=b"RSQ1", what="sample request")
+    if len(body) < REQUEST.itemsize:
+        raise SchemaMismatch(f"sample request is {len(body)} bytes long, its header alone needs {REQUEST.itemsize}")
+    header = np.frombuffer(body, REQUEST, count=1)[0]
+    _require_layout(header, magic=b"RSQ2", what="sample request")
+    batches = int(header["batches"])
+    if len(body) != REQUEST.itemsize + 4 * batches:
+        raise SchemaMismatch(f"sample request is {len(body)} bytes long where its header announces {batches} batches")
     return SampleRequest(
-        batches=int(header["batches"]), batch_items=int(header["batch_items"]), deadline_ms=int(header["deadline_ms"])
+        counts=np.frombuffer(body, "<u4", count=batches, offset=REQUEST.itemsize),
+        deadline_ms=int(header["deadline_ms"]),
+        count_when_consumed=bool(header["flags"] & COUNT_WHEN_CONSUMED),
+        consumed=int(header["consumed"]),
+        learner_version=int(header["learner_version"]),
     )
 
 
 def encode_reply(reply: SampleReply) -> bytes:
     """The body of a reply."""
     header = np.zeros((), REPLY)
-    header["magic"], header["layout"] = b"RSA1", LAYOUT_VERSION
-    header["batches"], header["batch_items"] = reply.batches, reply.batch_items
-    header["table_items"] = reply.items.table_items
-    columns = [getattr(reply.items, name).astype(dtype, copy=False).tobytes() for name, dtype in COLUMNS]
-    return b"".join([header.tobytes(), *columns])
+    header["magic"], header["layout"], header["batches"] = b"RSA2", LAYOUT_VERSION, len(reply.counts)
+    header["newest_version"], header["table_items"], header["mass"] = reply.newest_version, reply.table_items, reply.mass
+    header["min_probability"] = reply.min_probability
+    return b"".join([header.tobytes(), reply.counts.astype("<u4").tobytes(), *_columns(reply.items)])
 
 
 def decode_reply(body: bytes | bytearray | memoryview) -> SampleReply:
@@ -130,17 +201,42 @@ def decode_reply(body: bytes | bytearray | memoryview) -> SampleReply:
     if len(body) < REPLY.itemsize:
         raise SchemaMismatch(f"sample reply is {len(body)} bytes long, its header alone needs {REPLY.itemsize}")
     header = np.frombuffer(body, REPLY, count=1)[0]
-    _require_layout(header, magic=b"RSA1", what="sample reply")
-    batches, batch_items = int(header["batches"]), int(header["batch_items"])
-    count = batches * batch_items
-    if len(body) != REPLY.itemsize + count * ITEM_BYTES:
-        raise SchemaMismatch(f"sample reply is {len(body)} bytes long where its header announces {count} items")
-    offset, columns = REPLY.itemsize, {}
+    _require_layout(header, magic=b"RSA2", what="sample reply")
+    batches = int(header["batches"])
+    if len(body) < REPLY.itemsize + 4 * batches:
+        raise SchemaMismatch(f"sample reply is {len(body)} bytes long where its header announces {batches} batches")
+    counts = np.frombuffer(body, "<u4", count=batches, offset=REPLY.itemsize)
+    items = int(counts.sum())
+    offset = REPLY.itemsize + 4 * batches
+    if len(body) != offset + items * ITEM_BYTES:
+        raise SchemaMismatch(f"sample reply is {len(body)} bytes long where its header announces {items} items")
+    return SampleReply(
+        counts=counts,
+        items=decode_items(body, count=items, offset=offset, table_items=int(header["table_items"])),
+        mass=float(header["mass"]),
+        newest_version=int(header["newest_version"]),
+        min_probability=float(header["min_probability"]),
+    )
+
+
+def encode_items(items: SampledItems) -> bytes:
+    """The columns of `items`, one after another."""
+    return b"".join(_columns(items))
+
+
+def decode_items(body: bytes | bytearray | memoryview, *, count: int, offset: int, table_items: int) -> SampledItems:
+    """`count` items whose columns begin at `offset` of `body`, as views of it."""
+    if len(body) < offset + count * ITEM_BYTES:
+        raise SchemaMismatch(f"packed items need {count * ITEM_BYTES} bytes from byte {offset}, there are {len(body)} in all")
+    columns = {}
     for name, dtype in COLUMNS:
         columns[name] = np.frombuffer(body, dtype, count=count, offset=offset)
         offset += columns[name].nbytes
-    items = SampledItems(**columns, table_items=int(header["table_items"]))
-    return SampleReply(batches=batches, batch_items=batch_items, items=items)
+    return SampledItems(**columns, table_items=table_items)
+
+
+def _columns(items: SampledItems) -> list[bytes]:
+    return [getattr(items, name).astype(dtype, copy=False).tobytes() for name, dtype in COLUMNS]
 
 
 def _require_layout(header: np.void, *, magic: bytes, what: str) -> None:

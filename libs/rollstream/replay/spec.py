@@ -7,97 +7,24 @@ the inequality that fails, because such a table would hang long after the person
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
 from rollstream.config import Frozen
 from rollstream.errors import ConfigError
+from rollstream.replay.encoding_choice import choose_encoding
+from rollstream.replay.limiter_spec import Limiter, MinSize
+from rollstream.replay.selector_spec import Fifo, Sampler, Uniform
+from rollstream.replay.table_memory import chunk_memory_bytes, index_bytes, log_bytes
+from rollstream.replay.view import ColumnView
 from rollstream.spaces import RowSpec
-from rollstream.store import chunk_prefix, keys
 
-__all__ = ["Fifo", "Limiter", "MinSize", "Prioritized", "SampleToInsertRatio", "Sampler", "TableSpec", "Uniform"]
-
-ENTRY_BYTES = 72
-"""What Redis needs for a key beside key and value: dictionary entry, its share of the hash table, object header."""
-KEY_HEADER_BYTES = 8
-VALUE_HEADER_BYTES = 16
-
-
-class Uniform(Frozen):
-    """Every item with the same probability."""
-
-    kind: Literal["uniform"] = "uniform"
-    """Tells selectors apart in JSON."""
-
-
-class Fifo(Frozen):
-    """The oldest item first."""
-
-    kind: Literal["fifo"] = "fifo"
-    """Tells selectors apart in JSON."""
-
-
-class Prioritized(Frozen):
-    """An item with probability priority ** exponent / sum over all items.
-
-    Priority 0 means never (and such items do not count as sampleable), unless every item has priority 0: then uniform.
-    """
-
-    kind: Literal["prioritized"] = "prioritized"
-    """Tells selectors apart in JSON."""
-    exponent: float = Field(default=0.6, ge=0.0, le=4.0)
-    """0 ignores priorities, 1 is proportional; 0.6 is the value of the prioritized replay paper. Above 4 doubles overflow."""
-
-
-Sampler: TypeAlias = Annotated[Uniform | Fifo | Prioritized, Field(discriminator="kind")]
-
-
-class MinSize(Frozen):
-    """Sampling waits until the table holds `min_items`; inserts never wait for samples."""
-
-    kind: Literal["min_size"] = "min_size"
-    """Tells limiters apart in JSON."""
-    min_items: int = Field(default=1, ge=1)
-    """Items needed before the first sample; 1 because an empty table cannot be sampled."""
-
-
-class SampleToInsertRatio(Frozen):
-    """Keeps sampled = samples_per_insert x inserted, within a tolerance; whoever runs ahead waits for the other."""
-
-    kind: Literal["sample_to_insert_ratio"] = "sample_to_insert_ratio"
-    """Tells limiters apart in JSON."""
-    samples_per_insert: float
-    """How often an item is sampled on average."""
-    min_items: int = Field(ge=1)
-    """Items needed before the first sample; up to here inserts never wait."""
-    tolerance_items: float
-    """How many sampled items the two sides may drift from the exact ratio, in each direction, before one waits."""
-
-    @model_validator(mode="after")
-    def _ratio_can_work(self) -> SampleToInsertRatio:
-        ratio, tolerance = self.samples_per_insert, self.tolerance_items
-        if not (ratio > 0 and math.isfinite(ratio)):
-            raise ConfigError(f"samples_per_insert must be > 0, got {ratio:g}; for no ratio use MinSize(min_items=...)")
-        if not (tolerance >= max(1.0, ratio) and math.isfinite(tolerance)):
-            raise ConfigError(
-                f"tolerance_items >= max(1, samples_per_insert) fails: {tolerance:g} < {max(1.0, ratio):g}; "
-                "both sides would wait for each other, so raise tolerance_items"
-            )
-        return self
-
-    @property
-    def min_diff(self) -> float:
-        return self.samples_per_insert * self.min_items - self.tolerance_items
-
-    @property
-    def max_diff(self) -> float:
-        return self.samples_per_insert * self.min_items + self.tolerance_items
-
-
-Limiter: TypeAlias = Annotated[MinSize | SampleToInsertRatio, Field(discriminator="kind")]
+__all__ = ["TableSpec"]
 
 RowsJson: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
+ORDERED = ("fifo", "lifo", "min_heap", "max_heap")
+NAME = r"^[a-z0-9]([a-z0-9_-]{0,40}[a-z0-9])?$"
 
 
 class TableSpec(Frozen):
@@ -108,7 +35,7 @@ class TableSpec(Frozen):
     25
     """
 
-    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9_-]{0,40}[a-z0-9])?$")
+    name: str = Field(pattern=NAME)
     """Name within the experiment; its id in a cell is `<experiment id>.<name>`."""
     sampler: Sampler = Field(default_factory=Uniform)
     """How samples are chosen; uniform needs no priorities."""
@@ -116,16 +43,32 @@ class TableSpec(Frozen):
     """Which item goes when the table is full; the oldest, so that data stays close to the policy."""
     limiter: Limiter = Field(default_factory=MinSize)
     """Who waits for whom; by default samplers wait for the first item only."""
-    max_items: int = Field(ge=1, le=1 << 26)
-    """Items that the table holds at most; then each insert removes one."""
+    max_items: int = Field(ge=1, le=1 << 30)
+    """Items that the table holds at most, over all shards; then each insert removes one."""
+    max_bytes: int | None = Field(default=None, ge=1)
+    """Redis memory that the table's rows take at most, over all shards; then inserts remove items. None: only items count."""
     max_times_sampled: int = Field(default=0, ge=0)
     """An item is removed once it was sampled this often; 0: no limit."""
+    max_lag_versions: int = Field(default=0, ge=0)
+    """Items whose newest row was acted by weights more than this many versions behind the newest are not sampled; 0: no limit."""
     batch_items: int = Field(default=1, ge=1)
     """Largest batch that samplers ask for; only used to refuse a limiter which could never serve it."""
+    shards: int = Field(default=1, ge=1, le=256)
+    """Replay shards that hold the table's parts; each writer writes to one of them. 1 needs the fewest processes."""
     rows: RowsJson
     """Columns of one row: `[[name, dtype, [shape]], ...]`, in order."""
+    rows_of: str = Field(default="", pattern=r"^$|" + NAME)
+    """Table of the same experiment whose rows this table's items use, so that they are stored once; empty: rows of its own."""
     chunk_rows: int = Field(default=1, ge=1, le=65_536)
     """Consecutive rows stored under one Redis key; 1 for transitions, the stride for sequences."""
+    encoding: Literal["auto", "raw", "zstd"] = "auto"
+    """How rows are stored: `raw` is fastest, `zstd` smallest; `auto` takes zstd for rows of 2 KiB and more with frames in them."""
+    delta: bool | None = None
+    """With zstd, store large integer columns as differences to the row before; None: where a chunk has several rows."""
+    view: tuple[ColumnView, ...] = ()
+    """Columns of a sample as parts of an item, relative to its newest row; empty: all columns of all its rows."""
+    stack: dict[str, int] = Field(default_factory=dict)
+    """Columns that are read as stacks of that many frames, made of each row and those before it; stored once all the same."""
     unread_entries: int = Field(default=8, ge=1)
     """Flushes that one writer may have in the log before the shard admitted them; 8 hides latency and bounds the wait."""
     unread_bytes: int = Field(default=64 << 20, ge=1)
@@ -137,7 +80,7 @@ class TableSpec(Frozen):
         return value.to_json() if isinstance(value, RowSpec) else value
 
     @model_validator(mode="after")
-    def _can_be_sampled(self) -> TableSpec:
+    def _rows_can_be_stored(self) -> TableSpec:
         try:
             row_spec = RowSpec.from_json(self.rows)
             _ = row_spec.dtype
@@ -145,16 +88,39 @@ class TableSpec(Frozen):
             raise ConfigError(f"rows: a column has a dtype that NumPy does not know ({error})") from error
         if row_spec.dtype.hasobject:
             raise ConfigError("rows: columns of Python objects cannot be stored; use numbers or fixed-size bytes")
+        names = row_spec.dtype.names or ()
+        wanted = [*self.stack, *(view.column for view in self.view)]
+        for name in wanted:
+            if name not in names:
+                raise ConfigError(f"view and stack name the column {name!r}, the rows have: {', '.join(names)}")
+        for name, frames in self.stack.items():
+            if not 1 <= frames <= 256:
+                raise ConfigError(f"stack of {name} must be between 1 and 256 frames, got {frames}")
+        if self.rows_of == self.name:
+            raise ConfigError(f"rows_of names the table {self.name} itself; leave it empty, a table has rows of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_sampled(self) -> TableSpec:
         limiter = self.limiter
         if limiter.min_items > self.max_items:
             raise ConfigError(
                 f"min_items <= max_items fails: {limiter.min_items} > {self.max_items}; the table could never be sampled"
             )
         uses = self.max_times_sampled
-        if uses and isinstance(limiter, SampleToInsertRatio) and limiter.samples_per_insert > uses:
+        if uses and math.isfinite(limiter.max_diff) and limiter.samples_per_insert > uses:
             raise ConfigError(
                 f"samples_per_insert <= max_times_sampled fails: {limiter.samples_per_insert:g} > {uses}; items would be used up "
                 "before the ratio is reached and both sides would wait for each other"
+            )
+        if self.shards > 1 and (ordered := _ordered(self.sampler)):
+            raise ConfigError(
+                f"shards == 1 fails: {self.shards}; the sampler {ordered} names one item of the whole table, which no shard knows; "
+                "use one shard, or a sampler that draws at random"
+            )
+        if self.max_bytes is not None and self.max_bytes < self.shards * self.chunk_memory_bytes(""):
+            raise ConfigError(
+                f"max_bytes must be >= {self.shards * self.chunk_memory_bytes('')}, one chunk for each shard, got {self.max_bytes}"
             )
         problem = self.batch_problem(self.batch_items)
         if problem:
@@ -169,15 +135,36 @@ class TableSpec(Frozen):
     def chunk_bytes(self) -> int:
         return self.row_spec.row_bytes * self.chunk_rows
 
+    @property
+    def resolved_encoding(self) -> Literal["raw", "zstd"]:
+        """The encoding that `auto` stands for."""
+        return choose_encoding(self.row_spec) if self.encoding == "auto" else self.encoding
+
+    @property
+    def items_per_shard(self) -> int:
+        """`max_items` of one shard."""
+        return -(-self.max_items // self.shards)
+
+    @property
+    def bytes_per_shard(self) -> int | None:
+        """`max_bytes` of one shard."""
+        return None if self.max_bytes is None else -(-self.max_bytes // self.shards)
+
     def chunk_memory_bytes(self, table_id: str) -> int:
-        """Redis memory of one chunk with its key, as its allocator rounds them. Redis 7 comes close, Valkey 9 needs less."""
-        key_bytes = len(chunk_prefix(table_id, 0)) + keys.CHUNK_KEY_SUFFIX_BYTES
-        value = _allocated(self.chunk_bytes + VALUE_HEADER_BYTES)
-        return value + _allocated(key_bytes + KEY_HEADER_BYTES) + ENTRY_BYTES
+        """Redis memory of one raw chunk with its key, as its allocator rounds them."""
+        return chunk_memory_bytes(table_id, self.chunk_bytes)
 
     def predicted_bytes(self, table_id: str) -> int:
-        """Redis memory of the full table, when every item brings one row of its own (sharing rows only makes it less)."""
-        return math.ceil(self.max_items / self.chunk_rows) * self.chunk_memory_bytes(table_id)
+        """Redis memory of the full table: rows (when every item brings one of its own; sharing only makes it less), log, snapshot."""
+        chunks = math.ceil(self.max_items / self.chunk_rows)
+        rows = 0 if self.rows_of else chunks * self.chunk_memory_bytes(table_id)
+        if self.max_bytes is not None:
+            rows = min(rows, self.max_bytes)
+        return rows + log_bytes(self.max_items)
+
+    def predicted_index_bytes(self) -> int:
+        """Memory of the shard processes for the full table, over all of them."""
+        return self.shards * index_bytes(self.items_per_shard, chunk_rows=self.chunk_rows)
 
     def batch_problem(self, batch_items: int) -> str:
         """Why samplers of `batch_items` could wait for ever under this spec, with the inequality; empty when they cannot.
@@ -192,8 +179,12 @@ class TableSpec(Frozen):
                 f"batch_items <= max_items * max_times_sampled fails: {batch_items} > {self.max_items} * {uses}; "
                 "the table never holds that many uses, so sample smaller batches"
             )
-        if isinstance(limiter, MinSize):
+        if not math.isfinite(limiter.max_diff) or not math.isfinite(limiter.min_diff):
             return ""
+        if limiter.kind in ("queue", "stack"):
+            if batch_items <= self.max_items:
+                return ""
+            return f"batch_items <= max_items fails: {batch_items} > {self.max_items}; a queue never holds that many items"
         if uses and batch_items > limiter.min_items:
             return (
                 f"batch_items <= min_items fails: {batch_items} > {limiter.min_items}; with max_times_sampled the table may hold "
@@ -209,7 +200,9 @@ class TableSpec(Frozen):
         )
 
 
-def _allocated(size_bytes: int) -> int:
-    """What jemalloc hands out for a request: multiples of 16 up to 128, then four sizes for each doubling."""
-    step = 16 if size_bytes <= 128 else 1 << ((size_bytes - 1).bit_length() - 3)
-    return -(-size_bytes // step) * step
+def _ordered(rule: Any) -> str:
+    """The kind of a sampler (or of a part of it) that always names one certain item; empty when there is none."""
+    if rule.kind in ORDERED:
+        return str(rule.kind)
+    parts = getattr(rule, "parts", ())
+    return next((found for part in parts if (found := _ordered(part.selector if hasattr(part, "selector") else part[0]))), "")
