@@ -4,6 +4,7 @@ Nothing here imports Gymnasium at import time, so processes without environments
 """
 
 from rollstream.spaces.batch import Batch, Columns, Episodes, Rollout
+from rollstream.spaces.companions import length_name, optional, present_name, ragged
 from rollstream.spaces.flatten import SpaceLayout, flatten, unflatten
 from rollstream.spaces.leaf import Leaf
 from rollstream.spaces.leaves import leaves
@@ -22,6 +23,10 @@ __all__ = [
     "SpaceLayout",
     "flatten",
     "leaves",
+    "length_name",
+    "optional",
+    "present_name",
+    "ragged",
     "row_spec",
     "unflatten",
 ]
