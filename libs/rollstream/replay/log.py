@@ -2,8 +2,9 @@
 
     i  inserts     header | keep u8[N] | end u8[N] | episode_start u8[E] | start u8[M] | key u8[M]? | episode_env u4[E]
                    | chunk_bytes u4[C]? | env u4[M] | length u4[M]? | version u4[M]? | priority f4[M]? | lead u2[M]? | table u1[M]?
+                   | names of tables, separated by blanks
     u  updates     header | key u8[K] | priority f4[K]
-    d  deletes     header | key u8[K]
+    d  deletes     header | key u8[K] | name of the table, for a reset
 
 Columns with ? are left out when one number in the header says the same. A stream entry has one field: its kind is the field's
 name, the buffer its value. (writer, sequence) numbers the inserts of one writer without a gap, so an entry that arrives twice is
@@ -49,10 +50,10 @@ INSERT_HEADER = np.dtype(
         ("first_ordinal", "<u4"),
         ("length", "<u4"),
         ("version", "<u4"),
-        ("unused", "<u4"),
+        ("names_bytes", "<u4"),
     ]
 )
-KEYS_HEADER = np.dtype([("layout", "<u2"), ("flags", "<u2"), ("refused", "<u4"), ("keys", "<u4"), ("table", "<u4")])
+KEYS_HEADER = np.dtype([("layout", "<u2"), ("flags", "<u2"), ("refused", "<u4"), ("keys", "<u4"), ("name_bytes", "<u4")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class InsertEntry:
         first_ordinal: of the keys that are made for items without one of their own, in order.
         start, env, length: items [M]: rows `start`..`start + length - 1` of an environment.
         lead: rows before the core [M]; None: none.
-        table: place of the item's table in its group [M]; None: all in the first.
+        tables: names of the tables that `table` counts; empty: only the one that the rows belong to.
+        table: number of the item's table in `tables` [M]; None: all in the first.
         key: given keys [M], 0 where one is to be made; None: all are made.
         priority: [M], NaN for the highest so far; None: all so.
         version: of the weights that acted in the newest row [M].
@@ -84,6 +86,7 @@ class InsertEntry:
     episode_env: npt.NDArray[np.uint32]
     episode_start: npt.NDArray[np.uint64]
     first_ordinal: int = 0
+    tables: tuple[str, ...] = ()
     chunk_bytes: npt.NDArray[np.uint32] | None = None
     lead: npt.NDArray[np.uint16] | None = None
     table: npt.NDArray[np.uint8] | None = None
@@ -97,22 +100,23 @@ class InsertEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateEntry:
-    """New priorities [K] of keys [K]; `refused`: how many the client refused before sending, for the counter."""
+    """New priorities [K] of keys [K], in whatever table of the row space; `refused`: how many the client refused before sending."""
 
     keys: npt.NDArray[np.uint64]
     priority: npt.NDArray[np.float32]
     refused: int = 0
-    table: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteEntry:
-    """Keys [K] of items to remove; with `missing` because their rows are gone; with `reset` all items, whatever the keys."""
+    """Keys [K] of items to remove, in whatever table of the row space; with `missing` because their rows are gone.
+
+    With `reset` it is all items of the table of this name, and keys are not looked at.
+    """
 
     keys: npt.NDArray[np.uint64]
     missing: bool = False
-    reset: bool = False
-    table: int = 0
+    reset: str = ""
 
 
 def encode_insert(entry: InsertEntry) -> bytes:
@@ -146,8 +150,9 @@ def encode_insert(entry: InsertEntry) -> bytes:
         if column is not None:
             flags |= flag
             parts.append(column.astype(dtype))
-    header["flags"] = flags
-    return b"".join([header.tobytes(), *(part.tobytes() for part in parts)])
+    names = " ".join(entry.tables).encode()
+    header["flags"], header["names_bytes"] = flags, len(names)
+    return b"".join([header.tobytes(), *(part.tobytes() for part in parts), names])
 
 
 def decode_insert(buffer: bytes) -> InsertEntry:
@@ -168,7 +173,8 @@ def decode_insert(buffer: bytes) -> InsertEntry:
         if flags & flag
     )
     size = INSERT_HEADER.itemsize + 16 * environments + 12 * episodes + (4 * chunks if flags & HAS_CHUNK_BYTES else 0)
-    _require_size(buffer, size + items * item_bytes, kind="insert")
+    size += items * item_bytes
+    _require_size(buffer, size + int(header["names_bytes"]), kind="insert")
     cursor = _Cursor(buffer, INSERT_HEADER.itemsize)
 
     def optional(flag: int, dtype: str, count: int) -> Any:
@@ -193,6 +199,7 @@ def decode_insert(buffer: bytes) -> InsertEntry:
         episode_env=episode_env,
         episode_start=episode_start,
         first_ordinal=int(header["first_ordinal"]),
+        tables=tuple(buffer[size:].decode().split()),
         chunk_bytes=chunk_bytes,
         priority=optional(HAS_PRIORITY, "<f4", items),
         lead=optional(HAS_LEAD, "<u2", items),
@@ -203,7 +210,7 @@ def decode_insert(buffer: bytes) -> InsertEntry:
 
 def encode_update(entry: UpdateEntry) -> bytes:
     """The buffer of an update entry."""
-    header = _keys_header(len(entry.keys), refused=entry.refused, flags=0, table=entry.table)
+    header = _keys_header(len(entry.keys), refused=entry.refused, flags=0)
     return b"".join([header, entry.keys.astype("<u8").tobytes(), entry.priority.astype("<f4").tobytes()])
 
 
@@ -214,27 +221,25 @@ def decode_update(buffer: bytes) -> UpdateEntry:
     _require_size(buffer, KEYS_HEADER.itemsize + 12 * count, kind="update")
     cursor = _Cursor(buffer, KEYS_HEADER.itemsize)
     keys, priority = cursor.take("<u8", count), cursor.take("<f4", count)
-    return UpdateEntry(keys=keys, priority=priority, refused=int(header["refused"]), table=int(header["table"]))
+    return UpdateEntry(keys=keys, priority=priority, refused=int(header["refused"]))
 
 
 def encode_delete(entry: DeleteEntry) -> bytes:
     """The buffer of a delete entry."""
-    flags = (MISSING_ROWS if entry.missing else 0) | (RESET if entry.reset else 0)
-    return _keys_header(len(entry.keys), refused=0, flags=flags, table=entry.table) + entry.keys.astype("<u8").tobytes()
+    name = entry.reset.encode()
+    flags = (MISSING_ROWS if entry.missing else 0) | (RESET if name else 0)
+    header = _keys_header(len(entry.keys), refused=0, flags=flags, name_bytes=len(name))
+    return header + entry.keys.astype("<u8").tobytes() + name
 
 
 def decode_delete(buffer: bytes) -> DeleteEntry:
     """The delete entry in `buffer`; refuses as `decode_insert` does."""
     header = _header(buffer, KEYS_HEADER, kind="delete")
     count, flags = int(header["keys"]), int(header["flags"])
-    _require_size(buffer, KEYS_HEADER.itemsize + 8 * count, kind="delete")
-    cursor = _Cursor(buffer, KEYS_HEADER.itemsize)
-    return DeleteEntry(
-        keys=cursor.take("<u8", count),
-        missing=bool(flags & MISSING_ROWS),
-        reset=bool(flags & RESET),
-        table=int(header["table"]),
-    )
+    end = KEYS_HEADER.itemsize + 8 * count
+    _require_size(buffer, end + int(header["name_bytes"]), kind="delete")
+    keys = _Cursor(buffer, KEYS_HEADER.itemsize).take("<u8", count)
+    return DeleteEntry(keys=keys, missing=bool(flags & MISSING_ROWS), reset=buffer[end:].decode())
 
 
 class _Cursor:
@@ -250,10 +255,10 @@ class _Cursor:
         return array
 
 
-def _keys_header(count: int, *, refused: int, flags: int, table: int) -> bytes:
+def _keys_header(count: int, *, refused: int, flags: int, name_bytes: int = 0) -> bytes:
     header = np.zeros((), KEYS_HEADER)
     header["layout"], header["flags"], header["refused"], header["keys"] = LAYOUT_VERSION, flags, refused, count
-    header["table"] = table
+    header["name_bytes"] = name_bytes
     return header.tobytes()
 
 

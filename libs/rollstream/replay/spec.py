@@ -15,7 +15,7 @@ from rollstream.config import Frozen
 from rollstream.errors import ConfigError
 from rollstream.replay.encoding_choice import choose_encoding
 from rollstream.replay.limiter_spec import Limiter, MinSize
-from rollstream.replay.selector_spec import Fifo, Sampler, Uniform
+from rollstream.replay.selector_spec import Fifo, Sampler, Uniform, goes_by_order
 from rollstream.replay.table_memory import chunk_memory_bytes, index_bytes, log_bytes
 from rollstream.replay.view import ColumnView
 from rollstream.spaces import RowSpec
@@ -23,7 +23,6 @@ from rollstream.spaces import RowSpec
 __all__ = ["TableSpec"]
 
 RowsJson: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
-ORDERED = ("fifo", "lifo", "min_heap", "max_heap")
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,40}[a-z0-9])?$"
 
 
@@ -113,9 +112,9 @@ class TableSpec(Frozen):
                 f"samples_per_insert <= max_times_sampled fails: {limiter.samples_per_insert:g} > {uses}; items would be used up "
                 "before the ratio is reached and both sides would wait for each other"
             )
-        if self.shards > 1 and (ordered := _ordered(self.sampler)):
+        if self.shards > 1 and goes_by_order(self.sampler):
             raise ConfigError(
-                f"shards == 1 fails: {self.shards}; the sampler {ordered} names one item of the whole table, which no shard knows; "
+                f"shards == 1 fails: {self.shards}; the sampler {self.sampler.kind} names one item of the whole table, which no shard knows; "
                 "use one shard, or a sampler that draws at random"
             )
         if self.max_bytes is not None and self.max_bytes < self.shards * self.chunk_memory_bytes(""):
@@ -199,10 +198,3 @@ class TableSpec(Frozen):
             f"{math.ceil(need / 2)} or sample smaller batches"
         )
 
-
-def _ordered(rule: Any) -> str:
-    """The kind of a sampler (or of a part of it) that always names one certain item; empty when there is none."""
-    if rule.kind in ORDERED:
-        return str(rule.kind)
-    parts = getattr(rule, "parts", ())
-    return next((found for part in parts if (found := _ordered(part.selector if hasattr(part, "selector") else part[0]))), "")
