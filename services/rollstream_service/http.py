@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import APIRouter, Request, Response
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from rollstream.errors import ConfigError
 from rollstream_service.health import Health
@@ -68,10 +69,22 @@ class _Server(uvicorn.Server):
         yield
 
 
-def serve(app: Any, bound: socket.socket, *, life: Life, grace_s: float) -> None:
-    """Answer requests on `bound` until `life.stopping`; then finish open ones within `grace_s` seconds."""
+def serve(
+    app: Any,
+    bound: socket.socket,
+    *,
+    life: Life,
+    grace_s: float,
+    connection: Callable[[asyncio.Protocol], asyncio.Protocol] = lambda inner: inner,
+) -> None:
+    """Answer requests on `bound` until `life.stopping`; then finish open ones within `grace_s` seconds.
+
+    Args:
+        connection: put around the web server's protocol of each connection, e.g. to answer some requests before it sees them.
+    """
     config = uvicorn.Config(
         app,
+        http=lambda **parts: connection(AutoHTTPProtocol(**parts)),  # type: ignore[arg-type, call-arg]
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=max(1, int(grace_s)),
