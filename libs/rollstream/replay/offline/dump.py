@@ -1,0 +1,133 @@
+"""A table as a NumPy archive that anybody can read: every row once, in time order, and the items over them.
+
+flags u1[R], version u4[R], every column [R, ...]
+run_starts i8          rows that do not follow the row before them (an episode begins, or what was between has been evicted)
+item_first_row, item_length, item_lead, item_priority, item_times_sampled, item_key    [M]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.errors import ConfigError
+from rollstream.replay.ranges import concatenated_ranges
+
+__all__ = ["DumpedShard", "RowRuns", "dump_npz", "runs_of_items"]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+PIECE_ROWS = 4096
+"""Rows that are fetched as one run at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRuns:
+    """Runs of consecutive rows of one environment: writer u4, env u4, start u8, length u4 of each [K]."""
+
+    writer: npt.NDArray[np.uint32]
+    env: npt.NDArray[np.uint32]
+    start: Ints
+    length: Ints
+
+    def pieces(self, *, rows: int = PIECE_ROWS) -> RowRuns:
+        """The same rows in order, no run longer than `rows`."""
+        count = np.maximum(1, -(-self.length // rows))
+        offset = concatenated_ranges(np.zeros(len(count), np.int64), count) * rows
+        return RowRuns(
+            writer=np.repeat(self.writer, count),
+            env=np.repeat(self.env, count),
+            start=np.repeat(self.start, count) + offset,
+            length=np.minimum(rows, np.repeat(self.length, count) - offset),
+        )
+
+
+FetchRows: TypeAlias = Callable[[RowRuns], npt.NDArray[np.void]]
+"""Gives the rows of all runs, one after another; where a row is gone, one of zeros with the flag PAD."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpedShard:
+    """One shard's items, columns [M] by the names of an index, and the way to their rows."""
+
+    items: Mapping[str, Array]
+    fetch: FetchRows
+
+
+def runs_of_items(writer: Array, env: Array, start: Array, length: Array) -> tuple[RowRuns, Ints]:
+    """The runs that items [M] cover together, each row once; and for each item the position of its first row in them.
+
+    >>> runs, first = runs_of_items(np.array([1, 1, 1]), np.array([0, 0, 0]), np.array([9, 0, 1]), np.array([2, 3, 3]))
+    >>> runs.start.tolist(), runs.length.tolist(), first.tolist()
+    ([0, 9], [4, 2], [4, 0, 1])
+    """
+    begin, end = start.astype(np.int64), start.astype(np.int64) + length.astype(np.int64)
+    stream = (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)
+    order = np.lexsort((begin, stream))
+    begin, end, stream = begin[order], end[order], stream[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = stream[1:] != stream[:-1]
+    number = np.cumsum(fresh) - 1
+    span = int(end.max()) + 1 if len(end) else 1
+    reached = np.maximum.accumulate(end + number * span) - number * span
+    fresh[1:] |= begin[1:] > reached[:-1]
+    run = np.cumsum(fresh) - 1
+    heads = np.flatnonzero(fresh)
+    lasts = np.append(heads[1:], len(order)) - 1 if len(heads) else heads
+    lengths = reached[lasts] - begin[heads]
+    offset = np.cumsum(lengths) - lengths
+    first = np.empty(len(order), np.int64)
+    first[order] = offset[run] + begin - begin[heads][run] if len(order) else 0
+    runs = RowRuns(
+        writer=(stream[heads] >> np.uint64(32)).astype(np.uint32),
+        env=(stream[heads] & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        start=begin[heads],
+        length=lengths,
+    )
+    return runs, first
+
+
+def dump_npz(path: Path | str, shards: Sequence[DumpedShard]) -> int:
+    """Write the tables' rows and items to `path`, in one step; returns the number of items.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    rows: list[npt.NDArray[np.void]] = []
+    starts: list[Ints] = []
+    items: dict[str, list[Array]] = {}
+    before = 0
+    for shard in shards:
+        told = shard.items
+        runs, first = runs_of_items(told["writer"], told["env"], told["start"], told["length"])
+        fetched = shard.fetch(runs)
+        starts.append(before + np.cumsum(runs.length) - runs.length)
+        for name, array in {**told, "first_row": before + first}.items():
+            items.setdefault(name, []).append(array)
+        rows.append(fetched)
+        before += len(fetched)
+    whole = np.concatenate(rows)
+    arrays: dict[str, Array] = {name: whole[name] for name in whole.dtype.names or ()}
+    arrays["run_starts"] = np.concatenate(starts)
+    for name in ("first_row", "length", "lead", "priority", "times_sampled", "key"):
+        if name in items:
+            arrays[f"item_{name}"] = np.concatenate(items[name])
+    _save(Path(path), arrays)
+    return len(arrays["item_first_row"])
+
+
+def _save(path: Path, arrays: Mapping[str, Array]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
