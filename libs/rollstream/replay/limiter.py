@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from rollstream.replay.spec import MinSize, SampleToInsertRatio
+from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
 
 __all__ = ["RateLimiter"]
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.replay import spec
+from rollstream.replay import selector_spec as spec
 from rollstream.replay.sum_tree import SumTree
 
 __all__ = ["FifoSelector", "PrioritizedSelector", "Selection", "Selector", "UniformSelector", "make_selector"]
