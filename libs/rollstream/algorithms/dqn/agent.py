@@ -51,6 +51,7 @@ class DqnAgent:
                     tolerance_items=config.ratio_tolerance_items,
                 ),
                 max_items=config.table_items,
+                shards=config.table_shards,
                 batch_items=config.batch_items,
                 rows=rows.fields,
             )

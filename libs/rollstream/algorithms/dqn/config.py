@@ -47,6 +47,8 @@ class DqnConfig(Frozen):
     """Environment steps over which epsilon falls linearly from start to end. 15,000 takes 74k (105k)."""
     table_items: int = Field(default=50_000, ge=1)
     """Items that the table holds; the oldest leave first. 20,000 and 50,000 do equally well (10 seeds)."""
+    table_shards: int = Field(default=1, ge=1, le=256)
+    """Replay shards over which the table is spread; the cell needs as many. One serves dozens of actors."""
     min_items: int = Field(default=1_000, ge=1)
     """Items in the table before the first update, so that it does not overfit the first episodes."""
     samples_per_insert: float = Field(default=8.0, gt=0)
