@@ -84,7 +84,7 @@ def test_every_key_of_a_training_measurement_is_declared() -> None:
 
 
 def test_every_key_of_a_replay_measurement_is_declared() -> None:
-    written = keys_written("services/rollstream_replay/bench.py", "measure", "_insert", "_sample_strictly", "_sample_ahead")
+    written = keys_written("services/rollstream_replay/bench/simple.py", "measure", "_insert", "_sample_strictly", "_sample_ahead")
     passed = {"insert_cpu_us_per_item", "sample_cpu_us_per_item"}  # filled in by `_cpu` under the name it is given
     assert written | passed == declared(REPLAY_BENCH_KEYS)
 
