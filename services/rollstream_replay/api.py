@@ -47,6 +47,7 @@ def table_router(server: ShardServer, store: Store) -> APIRouter:
             if table_id in server.tables:
                 _require_same(table_id, server.tables[table_id].shard.table.spec, spec)
                 return server.table(table_id).describe()
+            _require_own_keys(server, table_id, spec)
             await server.in_thread(lambda: _require_memory(server, store, table_id, spec))
             await server.in_thread(lambda: _store_spec(server, table_id, spec))
             table = await server.add_table(table_id, spec)
@@ -122,6 +123,16 @@ def _require_same(table_id: str, there: TableSpec, wanted: TableSpec) -> None:
     if differing:
         listed = "; ".join(f"{name} is {getattr(there, name)!r}, wanted {getattr(wanted, name)!r}" for name in differing)
         raise ConfigError(f"table {table_id} exists with another spec ({listed}); change it with PATCH, or drop it first")
+
+
+def _require_own_keys(server: ShardServer, table_id: str, spec: TableSpec) -> None:
+    others = [(other, table.shard.table.spec.shards) for other, table in server.tables.items()]
+    other = keys.table_with_same_tag(table_id, shards=spec.shards, others=others)
+    if other is not None:
+        raise ConfigError(
+            f"table {table_id} would have the keys of table {other} (one hash tag for both, which happens once in two million "
+            "cells); submit the experiment again under another name"
+        )
 
 
 def _require_memory(server: ShardServer, store: Store, table_id: str, spec: TableSpec) -> None:

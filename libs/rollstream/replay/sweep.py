@@ -5,23 +5,21 @@ Scanning looks at every key of the database once, in small steps; it is for rare
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
-from rollstream.store import Store, chunk_prefix
+from rollstream.store import Store, chunk_prefix, keys
 
 __all__ = ["sweep_table"]
 
 SCAN_KEYS = 2000
-CHUNK_SUFFIX = rb"[0-9a-f]{8}:[0-9a-f]{8}:[0-9a-f]{16}"
 
 
 def sweep_table(store: Store, *, table_id: str, shard: int, everything: bool = False) -> int:
     """Delete all chunks of a shard, or with `everything` all its keys; returns how many."""
-    prefix = chunk_prefix(table_id, shard)
-    chunk = re.compile(re.escape(prefix) + CHUNK_SUFFIX)
-    pattern = b"".join(b"\\" + bytes([byte]) if byte in b"*?[]\\" else bytes([byte]) for byte in prefix) + b"*"
+    chunk = chunk_prefix(table_id, shard)
+    chunk_key_bytes = len(chunk) + keys.CHUNK_KEY_SUFFIX_BYTES
+    pattern = keys.shard_prefix(table_id, shard).encode() + b"*"  # letters and digits in braces: none means anything else
     deleted, cursor = 0, 0
     while True:
         reply: Any = store.run(
@@ -29,7 +27,7 @@ def sweep_table(store: Store, *, table_id: str, shard: int, everything: bool = F
             partial(_scan, cursor, pattern),
         )
         cursor, found = reply
-        doomed = [key for key in found if everything or chunk.fullmatch(key)]
+        doomed = [key for key in found if everything or (len(key) == chunk_key_bytes and key.startswith(chunk))]
         if doomed:
             deleted += int(store.run("delete keys of a table", partial(_unlink, doomed)))
         if not cursor:

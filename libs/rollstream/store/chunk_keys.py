@@ -1,43 +1,31 @@
-"""Commands over many chunks as one NumPy buffer: constant parts written once, hex keys by table lookup.
+"""Commands over many chunks as one NumPy buffer: constant parts written once, the numbers of the keys filled in.
 
-    *<n> $4 MSET     then per chunk    $<k> rs:{t.0}:wwwwwwww:eeeeeeee:nnnnnnnnnnnnnnnn [$<b> <bytes>]
-    '-- head --'                       '---------------- one record of the array --------------------'
+    *<n> $4 MSET     then per chunk    $30 rs:{tag}/<writer u4><env u4><chunk number u8> [$<b> <bytes>]
+    '-- head --'                       '------------- one record of the array -----------------------'
 
 (each blank stands for the two bytes CR LF)
 
-Only MSET has the part in brackets; MGET and UNLINK end after the key. The head is written just before the first record, so that
-the command is one contiguous piece of memory.
+Only `MSET` of chunks of one size has the part in brackets; `MGET` and `UNLINK` end after the key, and where values are large or
+vary in size the bytes between them stand alone. The head is written just before the first record, so that the command is one
+contiguous piece of memory.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rollstream.store.keys import CHUNK_KEY_SUFFIX_BYTES
 
-__all__ = ["CommandBuffer"]
+__all__ = ["Buffer", "CommandBuffer"]
+
+Buffer: TypeAlias = bytes | memoryview
 
 _HEAD_ROOM_BYTES = 32
-
-
-def _hex_table() -> NDArray[np.uint32]:
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    number = np.arange(1 << 16)
-    table = np.stack([digits[(number >> shift) & 15] for shift in (12, 8, 4, 0)], axis=1)
-    return np.ascontiguousarray(table).view(np.uint32)[:, 0]
-
-
-_HEX = _hex_table()
-"""16-bit number -> its four hex digits, as the four bytes of a u32."""
-
-
-def _hex(numbers: NDArray[Any], big_endian: str) -> NDArray[np.uint32]:
-    """Hex digits of `numbers`, four a word. Shapes: [K] -> [K, 2] for u4, [K, 4] for u8."""
-    halves: NDArray[Any] = np.ascontiguousarray(numbers, big_endian).view(">u2")
-    return _HEX.take(halves).reshape(len(numbers), -1)
+_CRLF = b"\r\n"
 
 
 class CommandBuffer:
@@ -54,30 +42,29 @@ class CommandBuffer:
         value_head = b"" if chunk_bytes is None else b"$%d\r\n" % chunk_bytes
         fields: list[tuple[Any, ...]] = [
             ("key_head", np.uint8, (len(key_head),)),
-            ("writer", np.uint32, (2,)),
-            ("colon_1", np.uint8),
-            ("env", np.uint32, (2,)),
-            ("colon_2", np.uint8),
-            ("chunk_no", np.uint32, (4,)),
+            ("writer", ">u4"),
+            ("env", ">u4"),
+            ("chunk_no", ">u8"),
             ("key_end", np.uint8, (2,)),
         ]
         if chunk_bytes is not None:
             fields += [
                 ("value_head", np.uint8, (len(value_head),)),
-                ("value", np.uint8, (chunk_bytes,)),
+                ("value", np.dtype((np.void, chunk_bytes))),
                 ("value_end", np.uint8, (2,)),
             ]
         self._arguments_per_chunk = 1 if chunk_bytes is None else 2
         dtype = np.dtype(fields)
         self._record_bytes = dtype.itemsize
         self._memory = memoryview(bytearray(_HEAD_ROOM_BYTES + capacity * dtype.itemsize))
-        self._records = np.frombuffer(self._memory, dtype, count=capacity, offset=_HEAD_ROOM_BYTES)
-        self._records["key_head"] = np.frombuffer(key_head, np.uint8)
-        self._records["colon_1"] = self._records["colon_2"] = ord(":")
-        self._records["key_end"] = np.frombuffer(b"\r\n", np.uint8)
+        records = np.frombuffer(self._memory, dtype, count=capacity, offset=_HEAD_ROOM_BYTES)
+        records["key_head"] = np.frombuffer(key_head, np.uint8)
+        records["key_end"] = np.frombuffer(_CRLF, np.uint8)
         if chunk_bytes is not None:
-            self._records["value_head"] = np.frombuffer(value_head, np.uint8)
-            self._records["value_end"] = np.frombuffer(b"\r\n", np.uint8)
+            records["value_head"] = np.frombuffer(value_head, np.uint8)
+            records["value_end"] = np.frombuffer(_CRLF, np.uint8)
+            self._values = records["value"]
+        self._writers, self._envs, self._chunk_nos = records["writer"], records["env"], records["chunk_no"]
 
     def fill(
         self,
@@ -91,16 +78,45 @@ class CommandBuffer:
         Shapes: writer [K] or one number for all; env, chunk_no [K]; payload [K, chunk_bytes].
         """
         count = len(env)
-        records = self._records[:count]
-        if isinstance(writer, int):
-            records["writer"] = _hex(np.array([writer], np.uint32), ">u4")
-        else:
-            records["writer"] = _hex(writer, ">u4")
-        records["env"] = _hex(env, ">u4")
-        records["chunk_no"] = _hex(chunk_no, ">u8")
-        if payload is not None:
-            records["value"] = payload
-        head = b"*%d\r\n$%d\r\n%b\r\n" % (1 + self._arguments_per_chunk * count, len(self._command), self._command)
+        self._fill_keys(writer, env, chunk_no)
+        if payload is not None and payload.size:
+            # one element a chunk, so that each is moved by one memcpy
+            self._values[:count] = np.ascontiguousarray(payload).view(self._values.dtype)[:, 0]
+        start = self._write_head(count, arguments=self._arguments_per_chunk * count)
+        return self._memory[start : _HEAD_ROOM_BYTES + count * self._record_bytes]
+
+    def around(
+        self,
+        writer: int,
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+        values: Sequence[Buffer],
+    ) -> list[Buffer]:
+        """The command in pieces, with `values` among them as they are: for a buffer without values of its own.
+
+        Valid until the next call; for values that are too large to copy, or that vary in size.
+        """
+        count = len(values)
+        self._fill_keys(writer, env, chunk_no)
+        start = self._write_head(count, arguments=2 * count)
+        pieces: list[Buffer] = []
+        end = _HEAD_ROOM_BYTES
+        before: Buffer = b""
+        for value in values:
+            end += self._record_bytes
+            pieces += (before, self._memory[start:end], b"$%d\r\n" % len(value), value)
+            start, before = end, _CRLF
+        pieces.append(before)
+        return pieces
+
+    def _fill_keys(self, writer: NDArray[np.uint32] | int, env: NDArray[np.uint32], chunk_no: NDArray[np.uint64]) -> None:
+        count = len(env)
+        self._writers[:count] = writer
+        self._envs[:count] = env
+        self._chunk_nos[:count] = chunk_no
+
+    def _write_head(self, count: int, *, arguments: int) -> int:
+        head = b"*%d\r\n$%d\r\n%b\r\n" % (1 + arguments, len(self._command), self._command)
         start = _HEAD_ROOM_BYTES - len(head)
         self._memory[start:_HEAD_ROOM_BYTES] = head
-        return self._memory[start : _HEAD_ROOM_BYTES + count * self._record_bytes]
+        return start

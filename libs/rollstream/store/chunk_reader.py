@@ -1,16 +1,12 @@
-"""Reading chunks: `MGET` whose reply has a known layout, received into one buffer and copied out once.
+"""Reading chunks: `MGET` whose reply has a known layout, received into one buffer and copied out once, or received in place.
 
-    *<n> CRLF  then per chunk  $<b> CRLF <bytes> CRLF      all of one size, so chunk i stands at a known place
-                               $-1 CRLF                    unless it is missing: then its header differs
-
-As bytes arrive, the headers of the new records are compared with the one they must have, all in one comparison. While all
-agree, no chunk is missing so far and what is left to receive is known. The first that differs sends the rest of the reply the
-slow way, through the ordinary parser. At most two slices, together some 256 KiB, are outstanding: more would only move the
-waiting into the kernel.
+At most two slices, together some 256 KiB, are outstanding: more would only move the waiting into the kernel. Whatever is not the
+plain case (a missing chunk, an error) goes the slow way, through the ordinary parser.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,18 +17,19 @@ from rollstream.clock import Clock
 from rollstream.errors import SchemaMismatch
 from rollstream.store.address import Address
 from rollstream.store.chunk_keys import CommandBuffer
+from rollstream.store.chunk_reply import ChunkReply, Piece
 from rollstream.store.connection import SOCKET_TIMEOUT_S
 from rollstream.store.raw_connection import RawConnection, RawLink, raise_first_error
 
 __all__ = ["ChunkRead", "ChunkReader"]
 
-_SLICE_BYTES = 64 << 10  # two of these stay in the processor's cache from the socket to the copy out
-_LARGE_SLICE_BYTES = 128 << 10
-_LARGE_SLICE_CHUNKS = 3  # of chunks that are so large that a slice would hold one
 _SLICES_OUTSTANDING = 2
+_VALUES_SLICE_BYTES = 64 << 10
+_VALUES_SLICE_CHUNKS_FIRST = 32  # before anything is known about the size of values
 _SLICE_CHUNKS_MAX = 2048
 _UNLINK_CHUNKS = 4096
 _BUFFERS_MAX = 64
+_WHOLE = "chunk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +57,9 @@ class ChunkReader:
         socket_timeout_s: float = SOCKET_TIMEOUT_S,
     ) -> None:
         self._link = RawLink(address, clock=clock, deadline_s=deadline_s, socket_timeout_s=socket_timeout_s)
-        self._buffers: dict[tuple[bytes, bytes], CommandBuffer] = {}
-        self._replies: dict[int, _ReplyBuffer] = {}
+        self._requests: dict[tuple[bytes, bytes], CommandBuffer] = {}
+        self._replies: dict[Any, ChunkReply] = {}
+        self._mean_value_bytes: dict[bytes, float] = {}
 
     def read(
         self,
@@ -88,31 +86,102 @@ class ChunkReader:
         chunks = len(chunk_no)
         if out is None:
             out = np.empty((chunks, chunk_bytes), np.uint8)
-        elif out.shape != (chunks, chunk_bytes) or out.dtype != np.uint8:
+        elif out.shape != (chunks, chunk_bytes) or out.dtype != np.uint8 or not out.flags.c_contiguous:
             raise SchemaMismatch(f"chunks to read need out u1[{chunks}, {chunk_bytes}], got {out.dtype}{list(out.shape)}")
-        missing = np.zeros(chunks, np.bool_)
-        if chunks == 0:
-            return ChunkRead(payload=out, missing=missing)
-        reply = self._reply(chunk_bytes)
-        request = self._request(b"MGET", prefix, min(reply.capacity, chunks))
-        size = min(request.capacity, reply.capacity)
-        slices = [slice(start, min(start + size, chunks)) for start in range(0, chunks, size)]
+        reply = self._replies.get(chunk_bytes)
+        if reply is None:
+            piece = Piece(name=_WHOLE, offset=0, bytes=chunk_bytes)
+            reply = self._keep(chunk_bytes, ChunkReply(chunk_bytes=chunk_bytes, rows=1, pieces=[piece]))
+        columns = {_WHOLE: np.ndarray((chunks, 1), np.dtype((np.void, chunk_bytes)), out)}
+        return ChunkRead(payload=out, missing=self._read(prefix, reply, writer, env, chunk_no, columns=columns))
 
-        def operation(connection: RawConnection) -> None:
-            missing[:] = False
+    def read_columns(
+        self,
+        prefix: bytes,
+        dtype: np.dtype[np.void],
+        writer: NDArray[np.uint32],
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+        *,
+        out: Mapping[str, NDArray[Any]],
+        chunk_rows: int = 1,
+    ) -> NDArray[np.bool_]:
+        """Fetch K chunks, each column of their rows into one contiguous array; returns which are missing [K] (zeros there).
+
+        Shapes: writer, env, chunk_no [K]; out, by column, [K, ...], or [K, chunk_rows, ...] where a chunk has several rows.
+
+        Args:
+            prefix: `keys.chunk_prefix(table_id, shard)`.
+            dtype: of a row; a chunk is `chunk_rows` of them.
+            out: the columns that are wanted; the others are not copied.
+
+        Raises:
+            SchemaMismatch: a chunk of another size is stored there, or `out` has a column that the rows do not have, or one of
+                another type or shape.
+            StoreError, StoreRefused, StoreUnavailable: as `Store.run`.
+        """
+        chunks = len(chunk_no)
+        columns: dict[str, NDArray[np.void]] = {}
+        for name, array in out.items():
+            field = _field(dtype, name)
+            shape = (chunks, *(() if chunk_rows == 1 else (chunk_rows,)), *field.dtype.shape)
+            if array.shape != shape or array.dtype != field.dtype.base or not array.flags.c_contiguous:
+                raise SchemaMismatch(
+                    f"column {name} to read needs a contiguous {field.dtype.base}{list(shape)}, got {array.dtype}{list(array.shape)}"
+                )
+            if field.dtype.itemsize:
+                columns[name] = np.ndarray((chunks, chunk_rows), np.dtype((np.void, field.dtype.itemsize)), array)
+        key = (dtype, chunk_rows, tuple(columns))
+        reply = self._replies.get(key)
+        if reply is None:
+            fields = [(name, _field(dtype, name)) for name in columns]
+            pieces = sorted(
+                (Piece(name=name, offset=field.offset, bytes=field.dtype.itemsize) for name, field in fields),
+                key=lambda piece: piece.offset,
+            )
+            reply = self._keep(key, ChunkReply(chunk_bytes=dtype.itemsize * chunk_rows, rows=chunk_rows, pieces=pieces))
+        return self._read(prefix, reply, writer, env, chunk_no, columns=columns)
+
+    def read_values(
+        self,
+        prefix: bytes,
+        writer: NDArray[np.uint32],
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+    ) -> list[bytes | None]:
+        """Fetch K chunks of varying size; None where one is missing.
+
+        Shapes: writer, env, chunk_no [K].
+
+        Raises:
+            StoreError, StoreRefused, StoreUnavailable: as `Store.run`.
+        """
+        chunks = len(chunk_no)
+        if chunks == 0:
+            return []
+        mean_bytes = self._mean_value_bytes.get(prefix)
+        size = _VALUES_SLICE_CHUNKS_FIRST if mean_bytes is None else int(_VALUES_SLICE_BYTES // (mean_bytes + 1))
+        request = self._request(b"MGET", prefix, min(chunks, max(1, min(_SLICE_CHUNKS_MAX, size))))
+        slices = [slice(start, start + request.capacity) for start in range(0, chunks, request.capacity)]
+
+        def operation(connection: RawConnection) -> list[bytes | None]:
+            found: list[bytes | None] = []
             sent = 0
-            parsed = False  # whether the parser may hold bytes of the next reply, after one with a missing chunk
-            for index, part in enumerate(slices):
-                while sent < min(len(slices), index + (1 if parsed else _SLICES_OUTSTANDING)):
+            for index in range(len(slices)):
+                while sent < min(len(slices), index + _SLICES_OUTSTANDING):
                     ahead = slices[sent]
                     connection.send(request.fill(writer[ahead], env[ahead], chunk_no[ahead]))
                     sent += 1
-                if parsed or not reply.receive(connection, out[part]):
-                    _take_slowly(connection, chunk_bytes, out[part], missing[part])
-                    parsed = sent > index + 1
+                replies = connection.replies(1)
+                raise_first_error(replies)
+                found += replies[0]
+            return found
 
-        self._link.attempt("fetch rows", operation)
-        return ChunkRead(payload=out, missing=missing)
+        values = self._link.attempt("fetch rows", operation)
+        there = [len(value) for value in values if value is not None]
+        if there:
+            self._mean_value_bytes[prefix] = sum(there) / len(there)
+        return values
 
     def unlink(
         self,
@@ -143,83 +212,85 @@ class ChunkReader:
         """Close the connection; the reader connects again when used again."""
         self._link.close()
 
+    def _read(
+        self,
+        prefix: bytes,
+        reply: ChunkReply,
+        writer: NDArray[np.uint32],
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+        *,
+        columns: Mapping[str, NDArray[np.void]],
+    ) -> NDArray[np.bool_]:
+        chunks = len(chunk_no)
+        missing = np.zeros(chunks, np.bool_)
+        if chunks == 0:
+            return missing
+        request = self._request(b"MGET", prefix, min(reply.capacity, chunks))
+        size = min(request.capacity, reply.capacity)
+        slices = [slice(start, min(start + size, chunks)) for start in range(0, chunks, size)]
+
+        def operation(connection: RawConnection) -> None:
+            missing[:] = False
+            sent = 0
+            parsed = False  # whether the parser may hold bytes of the next reply, after one with a missing chunk
+            for index, part in enumerate(slices):
+                while sent < min(len(slices), index + (1 if parsed else _SLICES_OUTSTANDING)):
+                    ahead = slices[sent]
+                    connection.send(request.fill(writer[ahead], env[ahead], chunk_no[ahead]))
+                    sent += 1
+                if parsed or not reply.receive(connection, columns, part):
+                    _take_slowly(connection, reply, columns, part.start, missing)
+                    parsed = sent > index + 1
+
+        self._link.attempt("fetch rows", operation)
+        return missing
+
     def _request(self, command: bytes, prefix: bytes, chunks: int) -> CommandBuffer:
-        buffer = self._buffers.get((command, prefix))
+        buffer = self._requests.get((command, prefix))
         if buffer is None or buffer.capacity < chunks:
-            if len(self._buffers) >= _BUFFERS_MAX:
-                self._buffers.pop(next(iter(self._buffers)))
+            if len(self._requests) >= _BUFFERS_MAX:
+                self._requests.pop(next(iter(self._requests)))
             buffer = CommandBuffer(command, prefix, chunk_bytes=None, capacity=1 << (chunks - 1).bit_length())
-            self._buffers[command, prefix] = buffer
+            self._requests[command, prefix] = buffer
         return buffer
 
-    def _reply(self, chunk_bytes: int) -> _ReplyBuffer:
-        reply = self._replies.get(chunk_bytes)
-        if reply is None:
-            if len(self._replies) >= _BUFFERS_MAX:
-                self._replies.pop(next(iter(self._replies)))
-            reply = self._replies[chunk_bytes] = _ReplyBuffer(chunk_bytes)
+    def _keep(self, key: Any, reply: ChunkReply) -> ChunkReply:
+        if len(self._replies) >= _BUFFERS_MAX:
+            self._replies.pop(next(iter(self._replies)))
+        self._replies[key] = reply
         return reply
 
 
-class _ReplyBuffer:
-    """Memory for the reply to one slice of `capacity` chunks or fewer."""
-
-    def __init__(self, chunk_bytes: int) -> None:
-        self._header = np.frombuffer(b"$%d\r\n" % chunk_bytes, np.uint8)
-        self._dtype = np.dtype(
-            [
-                ("header", np.uint8, (len(self._header),)),
-                ("chunk", np.uint8, (chunk_bytes,)),
-                ("end", np.uint8, (2,)),
-            ]
-        )
-        size = self._dtype.itemsize
-        large = min(_LARGE_SLICE_CHUNKS, _LARGE_SLICE_BYTES // size)
-        self.capacity = max(1, large, min(_SLICE_CHUNKS_MAX, _SLICE_BYTES // size))
-        self._memory = memoryview(bytearray(16 + self.capacity * self._dtype.itemsize))
-
-    def receive(self, connection: RawConnection, out: NDArray[np.uint8]) -> bool:
-        """Receive the reply for `out` [n, chunk_bytes] and copy it there.
-
-        Returns:
-            False when it is not the plain case; then all that was received has been handed to the connection's parser.
-        """
-        head = b"*%d\r\n" % len(out)
-        records = np.frombuffer(self._memory, self._dtype, count=len(out), offset=len(head))
-        total = len(head) + len(out) * self._dtype.itemsize
-        received = 0
-        checked = 0
-        while received < total:
-            received += connection.receive_into(self._memory[received:total])
-            complete = max(0, received - len(head)) // self._dtype.itemsize
-            if not self._as_expected(head, records, received, checked, complete):
-                connection.feed(self._memory[:received])
-                return False
-            checked = complete
-        out[...] = records["chunk"]
-        return True
-
-    def _as_expected(self, head: bytes, records: NDArray[Any], received: int, checked: int, complete: int) -> bool:
-        if checked == 0 and self._memory[: min(received, len(head))] != head[:received]:
-            return False
-        if not (records["header"][checked:complete] == self._header).all():
-            return False
-        start = len(head) + complete * self._dtype.itemsize
-        begun = self._memory[start : min(received, start + len(self._header))]
-        return len(begun) == 0 or begun == self._header[: len(begun)].tobytes()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    dtype: np.dtype[Any]
+    offset: int
 
 
-def _take_slowly(connection: RawConnection, chunk_bytes: int, out: NDArray[np.uint8], missing: NDArray[np.bool_]) -> None:
+def _field(dtype: np.dtype[np.void], name: str) -> _Field:
+    fields = dtype.fields or {}
+    if name not in fields:
+        raise SchemaMismatch(f"column {name!r} to read is none of the rows' columns {', '.join(fields)}")
+    found = fields[name]
+    return _Field(dtype=found[0], offset=found[1])
+
+
+def _take_slowly(
+    connection: RawConnection,
+    reply: ChunkReply,
+    columns: Mapping[str, NDArray[np.void]],
+    start: int,
+    missing: NDArray[np.bool_],
+) -> None:
     """One reply through the ordinary parser, chunk by chunk."""
-    replies = connection.replies(1)
+    replies: Sequence[Any] = connection.replies(1)
     raise_first_error(replies)
-    for index, value in enumerate(replies[0]):
-        if value is None:
-            missing[index] = True
-            out[index] = 0
-        elif len(value) != chunk_bytes:
+    nothing = bytes(reply.chunk_bytes)
+    for index, value in enumerate(replies[0], start):
+        missing[index] = value is None
+        if value is not None and len(value) != reply.chunk_bytes:
             raise SchemaMismatch(
-                f"a chunk holds {len(value)} bytes where {chunk_bytes} are expected: reader and writer disagree about the rows"
+                f"a chunk holds {len(value)} bytes where {reply.chunk_bytes} are expected: reader and writer disagree about the rows"
             )
-        else:
-            out[index] = np.frombuffer(value, np.uint8)
+        reply.take(nothing if value is None else value, columns, index)

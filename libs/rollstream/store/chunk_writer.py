@@ -6,12 +6,15 @@ A large write is several MSETs, so that none of them fills memory twice or keeps
 the extra commands are a transaction, which is sent off only when the earlier MSETs have succeeded. So a server that runs out
 of memory in between never has a log entry without its rows. What fits into one MSET, as most writes do, is one send. Chunks
 are immutable and keys fixed, so the whole is simply sent again when the connection is lost; the extra commands must bear that.
+
+Small chunks are copied into the command; large ones, and those of varying size, are sent from where they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from rollstream.clock import Clock
 from rollstream.errors import SchemaMismatch
 from rollstream.store.address import Address
-from rollstream.store.chunk_keys import CommandBuffer
+from rollstream.store.chunk_keys import Buffer, CommandBuffer
 from rollstream.store.connection import SOCKET_TIMEOUT_S
 from rollstream.store.raw_connection import Command, RawConnection, RawLink, pack, raise_first_error
 
@@ -27,8 +30,12 @@ __all__ = ["ChunkWriter"]
 
 _SLICE_BYTES = 512 << 10
 _SLICE_CHUNKS_MAX = 4096
+_LARGE_CHUNK_BYTES = 16 << 10  # from here on sending from where it lies costs less than a copy
 _BUFFERS_MAX = 16
 _MULTI = pack([(b"MULTI",)])
+
+_Slice: TypeAlias = Callable[[], list[Buffer]]
+"""Makes one MSET; its memory is valid until the next one is made."""
 
 
 class ChunkWriter:
@@ -48,7 +55,7 @@ class ChunkWriter:
         socket_timeout_s: float = SOCKET_TIMEOUT_S,
     ) -> None:
         self._link = RawLink(address, clock=clock, deadline_s=deadline_s, socket_timeout_s=socket_timeout_s)
-        self._buffers: dict[tuple[bytes, int], CommandBuffer] = {}
+        self._buffers: dict[tuple[bytes, int | None], CommandBuffer] = {}
 
     def write(
         self,
@@ -60,7 +67,7 @@ class ChunkWriter:
         *,
         then: Sequence[Command] = (),
     ) -> list[Any]:
-        """Store K chunks, then run the commands `then`; returns the replies of `then`.
+        """Store K chunks of one size, then run the commands `then`; returns the replies of `then`.
 
         Shapes: env, chunk_no [K]; payload [K, chunk_bytes]; K may be 0.
 
@@ -78,15 +85,45 @@ class ChunkWriter:
                 f"chunks to write need env [K], chunk_no [K] and payload u1[K, chunk_bytes], got {env.shape}, "
                 f"{chunk_no.shape} and {payload.dtype}{payload.shape}"
             )
+        return self._store(self._slices_of_one_size(prefix, writer, env, chunk_no, payload), then)
+
+    def write_values(
+        self,
+        prefix: bytes,
+        writer: int,
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+        values: Sequence[Buffer],
+        *,
+        then: Sequence[Command] = (),
+    ) -> list[Any]:
+        """As `write`, for chunks of varying size: bytes or (one-dimensional, contiguous) memoryviews of bytes.
+
+        Shapes: env, chunk_no, values [K]; K may be 0.
+
+        Raises:
+            SchemaMismatch: not as many values as keys.
+            StoreError, StoreRefused, StoreUnavailable: as `write`.
+        """
+        if not len(env) == len(chunk_no) == len(values):
+            raise SchemaMismatch(
+                f"values to write need env [K], chunk_no [K] and K values, got {env.shape}, {chunk_no.shape} and {len(values)} values"
+            )
+        return self._store(self._slices_of_values(prefix, writer, env, chunk_no, values), then)
+
+    def close(self) -> None:
+        """Close the connection; the writer connects again when used again."""
+        self._link.close()
+
+    # --- sending ---------------------------------------------------------------------------------------------------------
+
+    def _store(self, slices: Sequence[_Slice], then: Sequence[Command]) -> list[Any]:
         closing = pack([*then, (b"EXEC",)]) if then else b""
-        chunks = len(env)
-        buffer = self._buffer(prefix, payload.shape[1], chunks)
-        slices = [slice(start, start + buffer.capacity) for start in range(0, chunks, buffer.capacity)]
 
         def operation(connection: RawConnection) -> list[Any]:
             for part in slices[:-1]:
-                connection.send(buffer.fill(writer, env[part], chunk_no[part], payload[part]))
-            last = [buffer.fill(writer, env[part], chunk_no[part], payload[part]) for part in slices[-1:]]
+                connection.send(*part())
+            last = [piece for part in slices[-1:] for piece in part()]
             if not then:
                 connection.send(*last)
                 raise_first_error(connection.replies(len(slices)))
@@ -103,21 +140,62 @@ class ChunkWriter:
             raise_first_error(queued)
             raise_first_error(executed)
             raise_first_error(executed[0])
-            return list(executed[0][len(last) :])
+            return list(executed[0][min(1, len(slices)) :])
 
         return self._link.attempt("store rows", operation)
 
-    def close(self) -> None:
-        """Close the connection; the writer connects again when used again."""
-        self._link.close()
+    # --- cutting into commands -------------------------------------------------------------------------------------------
 
-    def _buffer(self, prefix: bytes, chunk_bytes: int, chunks: int) -> CommandBuffer:
+    def _slices_of_one_size(
+        self, prefix: bytes, writer: int, env: NDArray[np.uint32], chunk_no: NDArray[np.uint64], payload: NDArray[np.uint8]
+    ) -> list[_Slice]:
+        chunks, chunk_bytes = payload.shape
         largest = max(1, min(_SLICE_CHUNKS_MAX, _SLICE_BYTES // (chunk_bytes + 64)))
+        if chunk_bytes >= _LARGE_CHUNK_BYTES:
+            rows = np.ascontiguousarray(payload)
+            values = [memoryview(row) for row in rows]
+            bounds = [*range(0, chunks, largest), chunks]
+            return self._around(prefix, writer, env, chunk_no, values, bounds=bounds)
+        buffer = self._buffer(prefix, chunk_bytes, min(chunks, largest), capacity_max=largest)
+        parts = [slice(start, start + buffer.capacity) for start in range(0, chunks, buffer.capacity)]
+        return [lambda part=part: [buffer.fill(writer, env[part], chunk_no[part], payload[part])] for part in parts]  # type: ignore[misc]
+
+    def _slices_of_values(
+        self, prefix: bytes, writer: int, env: NDArray[np.uint32], chunk_no: NDArray[np.uint64], values: Sequence[Buffer]
+    ) -> list[_Slice]:
+        bounds = [0]
+        size = 0
+        for index, value in enumerate(values):
+            size += len(value) + 64
+            if (size > _SLICE_BYTES and index > bounds[-1]) or index - bounds[-1] >= _SLICE_CHUNKS_MAX:
+                bounds.append(index)
+                size = len(value) + 64
+        if len(values):
+            bounds.append(len(values))
+        return self._around(prefix, writer, env, chunk_no, values, bounds=bounds)
+
+    def _around(
+        self,
+        prefix: bytes,
+        writer: int,
+        env: NDArray[np.uint32],
+        chunk_no: NDArray[np.uint64],
+        values: Sequence[Buffer],
+        *,
+        bounds: Sequence[int],
+    ) -> list[_Slice]:
+        if len(bounds) < 2:
+            return []
+        parts = [slice(start, end) for start, end in itertools.pairwise(bounds)]
+        buffer = self._buffer(prefix, None, max(part.stop - part.start for part in parts), capacity_max=_SLICE_CHUNKS_MAX)
+        return [lambda part=part: buffer.around(writer, env[part], chunk_no[part], values[part]) for part in parts]  # type: ignore[misc]
+
+    def _buffer(self, prefix: bytes, chunk_bytes: int | None, chunks: int, *, capacity_max: int) -> CommandBuffer:
         buffer = self._buffers.get((prefix, chunk_bytes))
-        if buffer is None or buffer.capacity < min(chunks, largest):
+        if buffer is None or buffer.capacity < chunks:
             if len(self._buffers) >= _BUFFERS_MAX:
                 self._buffers.pop(next(iter(self._buffers)))
-            capacity = min(largest, 1 << max(0, chunks - 1).bit_length())
+            capacity = min(capacity_max, 1 << max(0, chunks - 1).bit_length())
             buffer = CommandBuffer(b"MSET", prefix, chunk_bytes=chunk_bytes, capacity=capacity)
             self._buffers[prefix, chunk_bytes] = buffer
         return buffer

@@ -1,11 +1,18 @@
 """Every key that Rollstream keeps in Redis, as functions; no other file spells one.
 
 All keys start with `rs:`, so a cell can share a server with others and an ACL user can be confined to `~rs:*`. The keys of one
-shard of a table carry the hash tag `{<table>.<shard>}`: on a Redis Cluster they lie on one node, so that a flush (chunks, log
-entry, credit) is one round trip, and the shards of a table spread over the nodes.
+shard of a table carry one hash tag: on a Redis Cluster they lie on one node, so that a flush (chunks, log entry, credit) is one
+round trip, and the shards of a table spread over the nodes. The tag is a short digest of the table's id and the number of the
+shard, not these themselves: every row has a key, and a key of at most 30 bytes saves Redis 5 to 8 % of the memory of a small row.
 """
 
 from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import struct
+from collections.abc import Iterable
 
 __all__ = [
     "CHUNK_KEY_SUFFIX_BYTES",
@@ -38,6 +45,8 @@ __all__ = [
     "members",
     "replay_lease",
     "replay_token",
+    "shard_prefix",
+    "shard_tag",
     "table_credit",
     "table_lease",
     "table_log",
@@ -45,13 +54,15 @@ __all__ = [
     "table_snapshot",
     "table_token",
     "table_wake",
+    "table_with_same_tag",
     "tables",
     "wanted_actors",
     "writers",
 ]
 
-CHUNK_KEY_SUFFIX_BYTES = 8 + 1 + 8 + 1 + 16
-"""Bytes of a chunk key after its prefix: writer, environment and chunk number in hex, with two colons."""
+CHUNK_KEY_SUFFIX_BYTES = 4 + 4 + 8
+"""Bytes of a chunk key after its prefix: writer u4, environment u4 and chunk number u8, most significant byte first."""
+_TAG_BYTES = 5  # eight letters and digits
 
 
 # -- the cell
@@ -216,8 +227,32 @@ def tables() -> str:
     return "rs:tables"
 
 
+@functools.lru_cache(maxsize=4096)
+def shard_tag(table_id: str, shard: int) -> str:
+    """Hash tag of all keys of a shard: eight letters and digits, a digest of the table's id and the shard's number."""
+    digest = hashlib.blake2s(f"{table_id}.{shard}".encode(), digest_size=_TAG_BYTES).digest()
+    return base64.b32encode(digest).decode().lower()
+
+
+def table_with_same_tag(table_id: str, *, shards: int, others: Iterable[tuple[str, int]]) -> str | None:
+    """Which of the `others` (table id, number of shards) has a shard with a tag of this table: the two must not exist at once.
+
+    With a thousand shards that happens once in two million cells.
+    """
+    tags = {shard_tag(table_id, shard) for shard in range(shards)}
+    for other, other_shards in others:
+        if other != table_id and any(shard_tag(other, shard) in tags for shard in range(other_shards)):
+            return other
+    return None
+
+
+def shard_prefix(table_id: str, shard: int) -> str:
+    """What all keys of a shard start with, and no other key."""
+    return f"rs:{{{shard_tag(table_id, shard)}}}"
+
+
 def _table(table_id: str, shard: int) -> str:
-    return f"rs:{{{table_id}.{shard}}}:"
+    return shard_prefix(table_id, shard) + ":"
 
 
 def table_log(table_id: str, shard: int) -> str:
@@ -256,10 +291,10 @@ def table_token(table_id: str, shard: int) -> str:
 
 
 def chunk_prefix(table_id: str, shard: int) -> bytes:
-    """What the keys of all chunks of a shard start with."""
-    return _table(table_id, shard).encode()
+    """What the keys of all chunks of a shard start with, and no other key."""
+    return shard_prefix(table_id, shard).encode() + b"/"
 
 
 def chunk_key(table_id: str, shard: int, *, writer: int, env: int, chunk_no: int) -> bytes:
     """The key of one chunk. The row path fills thousands of these at once; this is the same key, spelled out."""
-    return chunk_prefix(table_id, shard) + b"%08x:%08x:%016x" % (writer, env, chunk_no)
+    return chunk_prefix(table_id, shard) + struct.pack(">IIQ", writer, env, chunk_no)

@@ -26,6 +26,8 @@ Command: TypeAlias = tuple[Argument, ...]
 
 _RECEIVE_BYTES = 1 << 16
 _UNIX_BUFFER_BYTES = 4 << 20
+_JOIN_BYTES = 2 << 10  # buffers of this mean size or less are cheaper to copy together than to list for the kernel
+_PARTS_MAX = 512  # half of what the kernel takes at most
 _SHORTEST_TIMEOUT_S = 0.05
 _CLIENT_NAME = b"rollstream-rows"
 
@@ -57,18 +59,39 @@ class RawConnection:
         self._socket.close()
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Send a few buffers as if they were one."""
-        sent = 0
-        if len(parts) > 1 and not isinstance(self._socket, ssl.SSLSocket):
+        """Send buffers as if they were one; what is large is not copied."""
+        if sum(map(len, parts)) <= _JOIN_BYTES * len(parts):
+            self._socket.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
+        elif isinstance(self._socket, ssl.SSLSocket):
+            for part in parts:
+                self._socket.sendall(part)
+        else:
+            for start in range(0, len(parts), _PARTS_MAX):
+                self._send_parts(list(parts[start : start + _PARTS_MAX]))
+
+    def _send_parts(self, parts: list[bytes | memoryview]) -> None:
+        while parts:
             sent = self._socket.sendmsg(parts)
-        for part in parts:
-            if sent < len(part):
-                self._socket.sendall(memoryview(part)[sent:])
-            sent = max(0, sent - len(part))
+            done = 0
+            while done < len(parts) and sent >= len(parts[done]):
+                sent -= len(parts[done])
+                done += 1
+            del parts[:done]
+            if parts and sent:
+                parts[0] = memoryview(parts[0])[sent:]
 
     def receive_into(self, buffer: memoryview) -> int:
         """Receive at least one byte into `buffer`; returns how many."""
         count = self._socket.recv_into(buffer)
+        if count == 0:
+            raise ConnectionResetError("the server closed the connection")
+        return count
+
+    def receive_into_parts(self, parts: list[memoryview]) -> int:
+        """Receive at least one byte into `parts`, filling one after the other; returns how many."""
+        if isinstance(self._socket, ssl.SSLSocket):
+            return self.receive_into(next(part for part in parts if len(part)))
+        count = self._socket.recvmsg_into(parts)[0]
         if count == 0:
             raise ConnectionResetError("the server closed the connection")
         return count

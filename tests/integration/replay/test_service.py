@@ -26,7 +26,7 @@ from rollstream.replay import (
 )
 from rollstream.replay.samples import SampleRequest, encode_request
 from rollstream.spaces import Column, RowSpec
-from rollstream.store import Address, Members, Store, keys
+from rollstream.store import Address, Members, Store, chunk_prefix, keys
 
 
 @pytest.fixture
@@ -195,6 +195,20 @@ def test_a_table_that_would_not_fit_into_redis_is_refused(
         store.run("unlimit memory", lambda redis: redis.config_set("maxmemory", "0"))
 
 
+def test_a_table_whose_keys_would_be_those_of_another_is_refused(
+    replay_service: Any, store: Store, address: Address, spec: Any
+) -> None:
+    first, second = (
+        TableClient(store, address, table_id=table_id, clock=SystemClock())
+        for table_id in ("run-074c22.replay", "run-087bbc.replay")
+    )
+    first.create(spec())
+    with pytest.raises(ConfigError, match=r"run-087bbc.replay would have the keys of table run-074c22.replay \(one hash tag"):
+        second.create(spec())
+    first.drop()
+    second.create(spec())
+
+
 def test_unknown_tables_are_named(replay_service: Any, client: TableClient, spec: Any, write: Any, episodic: Any) -> None:
     with pytest.raises(TableError, match="table run-abc123.replay does not exist; create it first"):
         client.sample(batch_items=1, deadline_s=1.0)
@@ -216,7 +230,7 @@ def test_dropping_a_table_leaves_no_key_behind(
     client.update_priorities(np.array([1], np.uint64), np.array([1.0]))
     client.drop()
     client.drop()
-    left: Any = store.run("look", lambda redis: redis.keys(f"*{table_id}*"))
+    left: Any = store.run("look", lambda redis: redis.keys(keys.shard_prefix(table_id, 0) + "*"))
     assert left == []
     assert store.run("look", lambda redis: redis.hlen(keys.tables())) == 0
 
@@ -312,7 +326,7 @@ def test_without_a_shard_requests_end_at_their_deadline(client: TableClient, spe
 
 
 def _chunk_keys(store: Store, table_id: str) -> list[bytes]:
-    found: Any = store.run("look", lambda redis: redis.keys(f"rs:{{{table_id}.0}}:????????:????????:????????????????"))
+    found: Any = store.run("look", lambda redis: redis.keys(chunk_prefix(table_id, 0) + b"*"))
     return sorted(found)
 
 

@@ -132,6 +132,123 @@ def test_reading_nothing_returns_nothing(store: Store, reader: ChunkReader) -> N
     assert found.missing.shape == (0,)
 
 
+def values(count: int, *, largest: int, seed: int = 0) -> list[bytes]:
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return [generator.bytes(int(size)) for size in generator.integers(0, largest, count)]
+
+
+@pytest.mark.parametrize(("count", "largest"), [(1, 2), (300, 2000), (6000, 30), (50, 60_000), (5, 900_000)])
+def test_values_of_varying_size_come_back_as_written(
+    store: Store, writer: ChunkWriter, reader: ChunkReader, count: int, largest: int
+) -> None:
+    env, chunk_no = numbers(count)
+    written = values(count, largest=largest)
+    then = [(b"XADD", LOG, b"7-1", b"i", b"items")]
+    assert writer.write_values(PREFIX, WRITER, env, chunk_no, written, then=then) == [b"7-1"]
+    order = np.random.Generator(np.random.PCG64(2)).permutation(count)
+    for _ in range(2):  # the second time the reader knows about how large they are
+        found = reader.read_values(PREFIX, np.full(count, WRITER, np.uint32), env[order], chunk_no[order])
+        assert found == [written[index] for index in order]
+
+
+def test_values_may_be_views_of_one_buffer(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
+    env, chunk_no = numbers(3)
+    whole = memoryview(payload(1, 50_000)[0])
+    writer.write_values(PREFIX, WRITER, env, chunk_no, [whole[:10], whole[10:10], whole[10:]])
+    found = reader.read_values(PREFIX, np.full(3, WRITER, np.uint32), env, chunk_no)
+    assert found == [bytes(whole[:10]), b"", bytes(whole[10:])]
+
+
+def test_missing_values_are_none(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
+    env, chunk_no = numbers(500)
+    written = values(500, largest=500)
+    writer.write_values(PREFIX, WRITER, env[::2], chunk_no[::2], written[::2])
+    found = reader.read_values(PREFIX, np.full(500, WRITER, np.uint32), env, chunk_no)
+    assert found == [value if index % 2 == 0 else None for index, value in enumerate(written)]
+
+
+def test_no_values_are_no_trouble(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
+    env, chunk_no = numbers(0)
+    assert writer.write_values(PREFIX, WRITER, env, chunk_no, [], then=[(b"PING",)]) == [b"PONG"]
+    assert reader.read_values(PREFIX, env, env, chunk_no) == []
+
+
+def test_as_many_values_as_keys_are_needed(writer: ChunkWriter) -> None:
+    env, chunk_no = numbers(2)
+    with pytest.raises(SchemaMismatch, match="values to write need env"):
+        writer.write_values(PREFIX, WRITER, env, chunk_no, [b"one"])
+
+
+SMALL = np.dtype([("flags", "u1"), ("version", "<u4"), ("observation", "<f4", (20, 4)), ("reward", "<f4")])
+LARGE = np.dtype([("flags", "u1"), ("frame", "u1", (3, 100, 80)), ("reward", "<f4"), ("state", "<f8", (2500,)), ("done", "?")])
+
+
+def columns(dtype: np.dtype[np.void], *shape: int) -> dict[str, NDArray[np.generic]]:
+    return {name: np.full((*shape, *dtype[name].shape), 7, dtype[name].base) for name in dtype.names or ()}
+
+
+def rows(dtype: np.dtype[np.void], *shape: int) -> NDArray[np.void]:
+    made = np.zeros(shape, dtype)
+    generator = np.random.Generator(np.random.PCG64(3))
+    for name in dtype.names or ():
+        made[name] = generator.integers(0, 2, made[name].shape) * generator.integers(0, 100)
+    return made
+
+
+@pytest.mark.parametrize("dtype", [SMALL, LARGE], ids=["small columns", "large columns"])
+@pytest.mark.parametrize("chunk_rows", [1, 3])
+@pytest.mark.parametrize("gone", ["none", "first", "middle", "last", "all"])
+def test_columns_are_read_into_arrays_of_their_own(
+    store: Store, writer: ChunkWriter, reader: ChunkReader, *, dtype: np.dtype[np.void], chunk_rows: int, gone: str
+) -> None:
+    chunks = 1000 if dtype is SMALL else 25
+    env, chunk_no = numbers(chunks)
+    written = rows(dtype, chunks, chunk_rows)
+    missing = np.zeros(chunks, np.bool_)
+    missing[{"none": slice(0), "first": 0, "middle": chunks // 2, "last": -1, "all": slice(None)}[gone]] = True
+    stored = written.view(np.uint8).reshape(chunks, -1)
+    writer.write(PREFIX, WRITER, env[~missing], chunk_no[~missing], stored[~missing])
+    shape = (chunks,) if chunk_rows == 1 else (chunks, chunk_rows)
+    out = columns(dtype, *shape)
+    who = np.full(chunks, WRITER, np.uint32)
+    found = reader.read_columns(PREFIX, dtype, who, env, chunk_no, out=out, chunk_rows=chunk_rows)
+    np.testing.assert_array_equal(found, missing)
+    for name, column in out.items():
+        np.testing.assert_array_equal(column[~missing], written[name].reshape(column.shape)[~missing])
+        assert not column[missing].any()
+
+
+@pytest.mark.parametrize("names", [("reward",), ("state", "flags"), ()])
+def test_only_the_columns_that_are_asked_for_are_read(
+    store: Store, writer: ChunkWriter, reader: ChunkReader, names: tuple[str, ...]
+) -> None:
+    env, chunk_no = numbers(10)
+    written = rows(LARGE, 10)
+    writer.write(PREFIX, WRITER, env, chunk_no, written.view(np.uint8).reshape(10, -1))
+    out = {name: array for name, array in columns(LARGE, 10).items() if name in names}
+    who = np.full(10, WRITER, np.uint32)
+    for _ in range(2):
+        assert not reader.read_columns(PREFIX, LARGE, who, env, chunk_no, out=out).any()
+    for name in names:
+        np.testing.assert_array_equal(out[name], written[name])
+
+
+def test_columns_that_do_not_fit_are_refused(reader: ChunkReader) -> None:
+    env, chunk_no = numbers(4)
+    with pytest.raises(SchemaMismatch, match=r"needs a contiguous float32\[4\], got float64\[4\]"):
+        reader.read_columns(PREFIX, SMALL, env, env, chunk_no, out={"reward": np.zeros(4)})
+    with pytest.raises(SchemaMismatch, match="'action' to read is none of the rows' columns flags, version"):
+        reader.read_columns(PREFIX, SMALL, env, env, chunk_no, out={"action": np.zeros(4)})
+
+
+def test_a_chunk_of_another_size_than_its_columns_is_refused(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
+    env, chunk_no = numbers(4)
+    writer.write(PREFIX, WRITER, env, chunk_no, payload(4, 400))
+    who = np.full(4, WRITER, np.uint32)
+    with pytest.raises(SchemaMismatch, match=f"a chunk holds 400 bytes where {LARGE.itemsize} are expected"):
+        reader.read_columns(PREFIX, LARGE, who, env, chunk_no, out=columns(LARGE, 4))
+
+
 def test_unlinked_rows_are_gone_and_counted(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
     env, chunk_no = numbers(6000)
     writer.write(PREFIX, WRITER, env, chunk_no, payload(6000, 8))
