@@ -76,6 +76,15 @@ UPDATES_PER_S = _gauge("updates_per_s", "updates per second", "Optimizer steps s
 TABLE_ITEMS = _gauge("table_items", "items", "Items in this shard of a replay table.", "table", "shard")
 TABLE_BYTES = _gauge("table_bytes", "bytes", "Bytes of rows that this shard's items keep in Redis.", "table", "shard")
 TABLE_UNREAD_ENTRIES = _gauge("table_unread_entries", "entries", "Log entries that the shard has not applied.", "table", "shard")
+TABLE_BLOCKED_S = _gauge(
+    "table_blocked_seconds",
+    "seconds",
+    "For how long writers and samplers of a replay table have both been waiting.",
+    "table",
+    "shard",
+)
+ORPHANS_SWEPT = _counter("orphans_swept", "chunks", "Chunks of rows deleted because no item and no writer needed them.")
+REDIS_FULL = _gauge("redis_full", "1", "1 while Redis refuses what this process writes because its memory is full, otherwise 0.")
 WAITED_S = _counter("waited_seconds", "seconds", "Time that somebody waited, including waits under way.", "who", "for_whom")
 WAITING_S = _gauge("waiting_seconds", "seconds", "Age of a wait under way that is older than a second.", "who", "for_whom")
 MEMBERS = _gauge("members", "members", "Members of the cell that renew their record, by role.", "role")

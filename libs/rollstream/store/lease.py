@@ -90,6 +90,8 @@ class Lease:
     def renew(self, *, deadline_s: float | None = None) -> None:
         """Hold it for another `ttl_s`. One that ran out is taken back if nobody had it in between.
 
+        While it is held, this works also when the server's memory is full: nothing new is written.
+
         Raises:
             LeaseLost: another owner has or had it.
         """
@@ -102,7 +104,10 @@ class Lease:
                 if held not in (None, self._value) or newest != self.token:
                     raise self._lost(held)
                 pipeline.multi()
-                pipeline.set(self.key, self._value, px=_milliseconds(self.ttl_s))
+                if held is None:
+                    pipeline.set(self.key, self._value, px=_milliseconds(self.ttl_s))
+                else:
+                    pipeline.pexpire(self.key, _milliseconds(self.ttl_s))
                 pipeline.execute()
 
         started_s = self._store.clock.monotonic_s()

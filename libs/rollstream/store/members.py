@@ -61,13 +61,24 @@ class Members:
         self._store = store
 
     def announce(self, record: MemberRecord, *, ttl_s: float = 6.0) -> None:
-        """Publish or renew a record. Call it several times within `ttl_s`, which is how long the record outlives its process."""
+        """Publish or renew a record. Call it several times within `ttl_s`, which is how long the record outlives its process.
+
+        While the server's memory is full, the record that is there is kept alive as it is: its member still works.
+        """
         text = msgspec.json.encode(record)
+        ttl_ms = int(ttl_s * 1_000)
 
         def operation(client: redis.Redis) -> None:
+            try:
+                publish(client)
+            except redis.exceptions.OutOfMemoryError:
+                if not client.pexpire(keys.member(record.id), ttl_ms):
+                    raise
+
+        def publish(client: redis.Redis) -> None:
             with client.pipeline(transaction=True) as pipeline:
                 pipeline.sadd(keys.members(), record.id)
-                pipeline.set(keys.member(record.id), text, px=int(ttl_s * 1_000))
+                pipeline.set(keys.member(record.id), text, px=ttl_ms)
                 joined = pipeline.execute()[0]
                 if joined:
                     add_change(pipeline, "member", record.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollstream.errors import LeaseLost
+from rollstream.errors import LeaseLost, StoreUnavailable
 from rollstream.store import Lease, Store
 
 
@@ -93,3 +93,16 @@ def test_releasing_a_lost_lease_leaves_the_new_owner_alone(store: Store) -> None
     lease.release()
     assert Lease.owner_of(store, key="rs:test:lease") == "learner-b"
     assert lease.remaining_s() == 0.0
+
+
+def test_a_lease_is_renewed_while_the_servers_memory_is_full(store: Store) -> None:
+    lease = take(store, "a")
+    assert lease is not None
+    store.client.config_set("maxmemory", "1")
+    try:
+        lease.renew(deadline_s=0.5)
+        with pytest.raises(StoreUnavailable, match="raise maxmemory or shrink tables"):
+            lease.guarded("write", lambda pipeline: pipeline.set("rs:x", "y"), deadline_s=0.1)
+    finally:
+        store.client.config_set("maxmemory", "0")
+    lease.release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from rollstream.store import Store
+from rollstream.store import Store, keys
 from rollstream.store.changes import Changes
 from rollstream.store.members import MemberRecord, Members
 
@@ -53,3 +53,14 @@ def test_coming_and_leaving_wake_the_cell_but_a_heartbeat_does_not(store: Store)
     assert changes.latest() == came
     members.leave("actor-1")
     assert changes.latest() != came
+
+
+def test_a_record_is_kept_alive_while_the_servers_memory_is_full(store: Store) -> None:
+    members = Members(store)
+    members.announce(MemberRecord(id="replay-0", role="replay", shard=0), ttl_s=30.0)
+    store.client.config_set("maxmemory", "1")
+    try:
+        members.announce(MemberRecord(id="replay-0", role="replay", shard=0), ttl_s=60.0)
+        assert store.client.pttl(keys.member("replay-0")) > 30_000
+    finally:
+        store.client.config_set("maxmemory", "0")
