@@ -1,20 +1,25 @@
 """Rows of a writer that may still become part of an item, and the cut of a rollout into chunks and items.
 
     per environment     0 ..... keep ........ written ... end
-                        done    open windows  written     kept here until their chunk is full (chunk_rows > 1)
+                        done    open rows     written     kept here until their chunk is full (chunk_rows > 1)
 
-Only flags of open rows are kept; whole rows only as long as their chunk is not full. Pure state: `cut` computes what would be
-written, `advance` makes it so once Redis has it.
+Rules see a row once it is written, so an item never points at rows that are not there. Of open rows only the columns that the
+rules look at are kept; whole rows only as long as their chunk is not full. Pure state: `cut` computes what would be written,
+`advance` makes it so once Redis has it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.errors import ConfigError
+from rollstream.replay.cut_items import CutItems, ExplicitItems, gather
+from rollstream.replay.open_steps import OpenSteps
 from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.rules import ItemRule
 from rollstream.spaces import Flag
@@ -22,6 +27,8 @@ from rollstream.spaces import Flag
 __all__ = ["Cut", "OpenRows"]
 
 Ints = npt.NDArray[np.int64]
+Columns = dict[str, npt.NDArray[Any]]
+ALWAYS = ("flags", "version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,114 +37,259 @@ class Cut:
 
     Attributes:
         chunk_env, chunk_no, payload: chunks [K] and their bytes [K, chunk_bytes].
-        item_env, start, length: items [M], `start` counted from the environment's first row ever.
-        keep, end: per environment [N]: first row that later items may start at; rows written.
-        open_flags, open_offsets: flags of rows from `keep` on, environment after environment.
+        items: the items that became complete.
+        episode_env, episode_start: rows among the new ones that begin an episode [E].
+        keep, end: per environment [N]: first row that later items may cover; rows written.
+        open_columns, open_offsets: of rows from `keep` on, environment after environment.
         carry, carry_offsets: rows that are not written yet.
+        before: per environment [N], position in its episode of the first open row.
+        states: of each rule.
         ended: per environment, whether its newest row ends an episode.
+        explicit: items whose rows are not all written yet.
     """
 
     chunk_env: npt.NDArray[np.uint32]
     chunk_no: npt.NDArray[np.uint64]
     payload: npt.NDArray[np.uint8]
-    item_env: npt.NDArray[np.uint32]
-    start: npt.NDArray[np.uint64]
-    length: npt.NDArray[np.uint32]
+    items: CutItems
+    episode_env: npt.NDArray[np.uint32]
+    episode_start: npt.NDArray[np.uint64]
     keep: npt.NDArray[np.uint64]
     end: npt.NDArray[np.uint64]
-    open_flags: npt.NDArray[np.uint8]
+    open_columns: Columns
     open_offsets: Ints
     carry: npt.NDArray[np.void]
     carry_offsets: Ints
+    before: Ints
+    states: tuple[Ints | None, ...]
     ended: npt.NDArray[np.bool_]
+    explicit: ExplicitItems
+
+    @property
+    def item_env(self) -> npt.NDArray[np.uint32]:
+        return self.items.env
+
+    @property
+    def start(self) -> npt.NDArray[np.uint64]:
+        return self.items.start
+
+    @property
+    def length(self) -> npt.NDArray[np.uint32]:
+        return self.items.length
 
 
 class OpenRows:
-    """State of all environments of one writer."""
+    """State of all environments of one writer.
 
-    def __init__(self, dtype: np.dtype[np.void], *, environments: int, rule: ItemRule, chunk_rows: int) -> None:
+    Args:
+        rule: how rows become items; several rules work over the same rows.
+        keep_rows: newest rows of each environment that stay open in any case, for items that are asked for by name.
+    """
+
+    def __init__(
+        self,
+        dtype: np.dtype[np.void],
+        *,
+        environments: int,
+        rule: ItemRule | Sequence[ItemRule],
+        chunk_rows: int,
+        keep_rows: int = 0,
+    ) -> None:
         self._dtype = dtype
-        self._rule = rule
+        self._rules: tuple[ItemRule, ...] = tuple(rule) if isinstance(rule, Sequence) else (rule,)
         self._chunk_rows = chunk_rows
+        self._keep_rows = keep_rows
+        self._names = _names(dtype, self._rules)
         self._keep = np.zeros(environments, np.int64)
         self._written = np.zeros(environments, np.int64)
-        self._flags = np.zeros(0, np.uint8)
-        self._flag_offsets = np.zeros(environments + 1, np.int64)
+        self._open: Columns = {name: np.zeros(0, dtype[name]) for name in self._names}
+        self._open_offsets = np.zeros(environments + 1, np.int64)
         self._carry = np.zeros(0, dtype)
         self._carry_offsets = np.zeros(environments + 1, np.int64)
+        self._before = np.zeros(environments, np.int64)
+        self._states: tuple[Ints | None, ...] = (None,) * len(self._rules)
         self._ended = np.ones(environments, np.bool_)
+        self._explicit = ExplicitItems.none()
 
     def at_episode_end(self) -> npt.NDArray[np.bool_]:
         """Environments whose newest row ends an episode, or which have none."""
         return self._ended
 
-    def cut(self, rows: npt.NDArray[np.void], offsets: Ints, *, closing: bool) -> Cut:
-        """Chunks and items of new `rows` [R] (environment after environment by `offsets` [N+1])."""
-        flags, flag_offsets = _joined(self._flags, self._flag_offsets, rows["flags"], offsets)
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that are kept here because their chunk is not full."""
+        return len(self._carry)
+
+    def cut(
+        self,
+        rows: npt.NDArray[np.void],
+        offsets: Ints,
+        *,
+        closing: bool,
+        pad: npt.NDArray[np.bool_] | None = None,
+        explicit: ExplicitItems | None = None,
+    ) -> Cut:
+        """Chunks and items of new `rows` [R] (environment after environment by `offsets` [N+1]).
+
+        Args:
+            closing: no more rows will come: open windows end with what is there.
+            pad: environments [N] whose last chunk is filled with padding, so that all their rows are written.
+            explicit: items to make beside those of the rules, once their rows are written.
+        """
+        ended = self._ended_after(rows, offsets)
         pending, pending_offsets = rows, offsets
         if len(self._carry):
             pending, pending_offsets = _joined(self._carry, self._carry_offsets, rows, offsets)
-        if closing and self._chunk_rows > 1:
-            pending, pending_offsets = self._padded(pending, pending_offsets)
+        if self._chunk_rows > 1 and (closing or pad is not None):
+            pending, pending_offsets = self._padded(pending, pending_offsets, None if closing else pad)
         counts = np.diff(pending_offsets)
         chunks = counts // self._chunk_rows
-        written = chunks * self._chunk_rows
+        fresh = chunks * self._chunk_rows
         payload, carry = pending, pending[:0]
         if self._chunk_rows > 1:
-            payload = pending[concatenated_ranges(pending_offsets[:-1], written)]
-            carry = pending[concatenated_ranges(pending_offsets[:-1] + written, counts - written)]
-        end = self._written + written
-        runs = self._rule.items(flags, flag_offsets, closing=closing)
-        whole = self._keep[runs.env] + runs.start + runs.length <= end[runs.env]
-        env, start, length = runs.env[whole], runs.start[whole], runs.length[whole]
-        keep = runs.keep.copy()
-        np.minimum.at(keep, runs.env[~whole], runs.start[~whole])
-        keep = end - self._keep if closing else np.minimum(keep, np.maximum(0, end - self._keep))
-        lengths = np.diff(flag_offsets)
-        newest = np.maximum(flag_offsets[1:] - 1, 0)
-        ended = np.where(np.diff(offsets) > 0, (flags[newest] & Flag.FINAL) != 0 if len(flags) else True, self._ended)
+            payload = pending[concatenated_ranges(pending_offsets[:-1], fresh)]
+            carry = pending[concatenated_ranges(pending_offsets[:-1] + fresh, counts - fresh)]
+        end = self._written + fresh
+        steps = self._steps(payload, fresh, closing=closing)
+        runs = [rule.items(self._with_state(steps, state)) for rule, state in zip(self._rules, self._states, strict=True)]
+        waiting = self._explicit if explicit is None else self._explicit.then(explicit)
+        ready, waiting = waiting.split(end)
+        keep = self._kept(steps, [run.keep for run in runs], end, waiting, closing=closing)
+        items = gather(runs, ready, first_open=self._keep, version=steps.columns["version"], offsets=steps.offsets)
+        first = np.flatnonzero((payload["flags"] & Flag.FIRST) != 0)
+        fresh_offsets = _offsets(fresh)
+        first_env = np.searchsorted(fresh_offsets, first, side="right") - 1
+        lengths = steps.lengths - keep
+        taken = concatenated_ranges(steps.offsets[:-1] + keep, lengths)
         return Cut(
             chunk_env=np.repeat(np.arange(len(chunks), dtype=np.uint32), chunks),
             chunk_no=concatenated_ranges(self._written // self._chunk_rows, chunks).astype(np.uint64),
             payload=_as_bytes(payload, self._dtype.itemsize * self._chunk_rows),
-            item_env=env.astype(np.uint32),
-            start=(self._keep[env] + start).astype(np.uint64),
-            length=length.astype(np.uint32),
+            items=items,
+            episode_env=first_env.astype(np.uint32),
+            episode_start=(self._written[first_env] + first - fresh_offsets[first_env]).astype(np.uint64),
             keep=(self._keep + keep).astype(np.uint64),
             end=end.astype(np.uint64),
-            open_flags=flags[concatenated_ranges(flag_offsets[:-1] + keep, np.maximum(0, lengths - keep))],
-            open_offsets=_offsets(np.maximum(0, lengths - keep)),
+            open_columns={name: column[taken] for name, column in steps.columns.items()},
+            open_offsets=_offsets(lengths),
             carry=carry,
-            carry_offsets=_offsets(counts - written),
+            carry_offsets=_offsets(counts - fresh),
+            before=_position_at(steps, keep),
+            states=tuple(run.state for run in runs),
             ended=ended,
+            explicit=waiting,
         )
 
     def advance(self, cut: Cut) -> None:
         """The flush of `cut` is in Redis."""
         self._keep = cut.keep.astype(np.int64)
         self._written = cut.end.astype(np.int64)
-        self._flags, self._flag_offsets = cut.open_flags.copy(), cut.open_offsets
+        self._open, self._open_offsets = cut.open_columns, cut.open_offsets
         self._carry, self._carry_offsets = cut.carry.copy(), cut.carry_offsets
-        self._ended = cut.ended
+        self._before, self._states, self._ended = cut.before, cut.states, cut.ended
+        self._explicit = cut.explicit
 
-    def _padded(self, rows: npt.NDArray[np.void], offsets: Ints) -> tuple[npt.NDArray[np.void], Ints]:
+    def _steps(self, payload: npt.NDArray[np.void], fresh: Ints, *, closing: bool) -> OpenSteps:
+        columns, offsets = {name: payload[name] for name in self._names}, _offsets(fresh)
+        if self._open_offsets[-1]:
+            layout = _layout(self._open_offsets, offsets)
+            columns = {name: layout.join(self._open[name], column) for name, column in columns.items()}
+            offsets = layout.offsets
+        return OpenSteps(columns=columns, offsets=offsets, fresh=fresh, before=self._before, closing=closing)
+
+    def _with_state(self, steps: OpenSteps, state: Ints | None) -> OpenSteps:
+        return steps if state is None else steps.with_state(state)
+
+    def _kept(self, steps: OpenSteps, keeps: list[Ints], end: Ints, waiting: ExplicitItems, *, closing: bool) -> Ints:
+        lengths = steps.lengths
+        if closing:
+            return lengths
+        keep = lengths
+        for one in keeps:
+            keep = np.minimum(keep, one)
+        if self._keep_rows:
+            keep = np.minimum(keep, np.maximum(0, lengths - self._keep_rows))
+        if len(waiting):
+            keep = keep.copy()
+            np.minimum.at(keep, waiting.env, np.maximum(0, waiting.start - self._keep[waiting.env]))
+        return keep
+
+    def _ended_after(self, rows: npt.NDArray[np.void], offsets: Ints) -> npt.NDArray[np.bool_]:
+        there = np.flatnonzero(np.diff(offsets))
+        ended = self._ended.copy()
+        ended[there] = (rows["flags"][offsets[1:][there] - 1] & Flag.FINAL) != 0
+        return ended
+
+    def _padded(
+        self, rows: npt.NDArray[np.void], offsets: Ints, pad: npt.NDArray[np.bool_] | None
+    ) -> tuple[npt.NDArray[np.void], Ints]:
         """Fill each environment's last chunk with rows flagged PAD."""
         missing = -np.diff(offsets) % self._chunk_rows
+        if pad is not None:
+            missing[~pad] = 0
         padding = np.zeros(int(missing.sum()), self._dtype)
         padding["flags"] = Flag.PAD
         return _joined(rows, offsets, padding, _offsets(missing))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Where two parts of each environment's rows go in one array: first all of `first`'s, then all of `second`'s."""
+
+    first: Ints
+    second: Ints
+    offsets: Ints
+
+    def join(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        joined = np.empty((int(self.offsets[-1]), *second.shape[1:]), second.dtype)
+        joined[self.first] = first
+        joined[self.second] = second
+        return joined
+
+
+def _layout(first_offsets: Ints, second_offsets: Ints) -> _Layout:
+    before, after = np.diff(first_offsets), np.diff(second_offsets)
+    offsets = _offsets(before + after)
+    return _Layout(
+        first=concatenated_ranges(offsets[:-1], before),
+        second=concatenated_ranges(offsets[:-1] + before, after),
+        offsets=offsets,
+    )
+
+
 def _joined(
     first: npt.NDArray[Any], first_offsets: Ints, second: npt.NDArray[Any], second_offsets: Ints
 ) -> tuple[npt.NDArray[Any], Ints]:
-    """Per environment, its part of `first`, then its part of `second`."""
-    before, after = np.diff(first_offsets), np.diff(second_offsets)
-    offsets = _offsets(before + after)
-    joined = np.empty(int(offsets[-1]), second.dtype)
-    joined[concatenated_ranges(offsets[:-1], before)] = first
-    joined[concatenated_ranges(offsets[:-1] + before, after)] = second
-    return joined, offsets
+    layout = _layout(first_offsets, second_offsets)
+    return layout.join(first, second), layout.offsets
+
+
+def _position_at(steps: OpenSteps, keep: Ints) -> Ints:
+    """Per environment, the position in its episode of open row `keep`, or of the row that will come there."""
+    before = steps.before.copy()
+    there = np.flatnonzero(steps.lengths)
+    if not len(there):
+        return before
+    at = keep[there]
+    inside = at < steps.lengths[there]
+    row = steps.offsets[there] + np.where(inside, at, at - 1)
+    position = steps.position[row] + ~inside
+    position[~inside & ((steps.flags[row] & (Flag.FINAL | Flag.PAD)) != 0)] = 0
+    before[there] = position
+    return before
+
+
+def _names(dtype: np.dtype[np.void], rules: tuple[ItemRule, ...]) -> tuple[str, ...]:
+    names = dict.fromkeys(ALWAYS)
+    for rule in rules:
+        for name in rule.columns:
+            if name not in (dtype.names or ()) or dtype[name].shape:
+                raise ConfigError(
+                    f"{type(rule).__name__} looks at the column {name!r}, which must be a scalar column of the rows; they have: "
+                    f"{', '.join(one for one in dtype.names or () if not dtype[one].shape)}"
+                )
+            names[name] = None
+    return tuple(names)
 
 
 def _offsets(lengths: Ints) -> Ints:
@@ -147,6 +299,6 @@ def _offsets(lengths: Ints) -> Ints:
 
 
 def _as_bytes(rows: npt.NDArray[np.void], chunk_bytes: int) -> npt.NDArray[np.uint8]:
-    return (
-        np.ascontiguousarray(rows).view(np.uint8).reshape(-1, chunk_bytes) if len(rows) else np.zeros((0, chunk_bytes), np.uint8)
-    )
+    if not len(rows):
+        return np.zeros((0, chunk_bytes), np.uint8)
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(-1, chunk_bytes)
