@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from rollstream.errors import ConfigError
 from rollstream.replay.cut_items import CutItems, ExplicitItems, gather
-from rollstream.replay.open_steps import OpenSteps
+from rollstream.replay.open_steps import ENDS, FIRST, OpenSteps
 from rollstream.replay.ranges import concatenated_ranges
-from rollstream.replay.rules import ItemRule
+from rollstream.replay.rules import EachRow, ItemRule
 from rollstream.spaces import Flag
 
 __all__ = ["Cut", "OpenRows"]
@@ -99,6 +99,7 @@ class OpenRows:
         self._rules: tuple[ItemRule, ...] = tuple(rule) if isinstance(rule, Sequence) else (rule,)
         self._chunk_rows = chunk_rows
         self._keep_rows = keep_rows
+        self._positions = any(not isinstance(one, EachRow) or one.history for one in self._rules)
         self._names = _names(dtype, self._rules)
         self._keep = np.zeros(environments, np.int64)
         self._written = np.zeros(environments, np.int64)
@@ -156,7 +157,7 @@ class OpenRows:
         ready, waiting = waiting.split(end)
         keep = self._kept(steps, [run.keep for run in runs], end, waiting, closing=closing)
         items = gather(runs, ready, first_open=self._keep, version=steps.columns["version"], offsets=steps.offsets)
-        first = np.flatnonzero((payload["flags"] & Flag.FIRST) != 0)
+        first = np.flatnonzero((payload["flags"] & FIRST) != 0)
         fresh_offsets = _offsets(fresh)
         first_env = np.searchsorted(fresh_offsets, first, side="right") - 1
         lengths = steps.lengths - keep
@@ -174,7 +175,7 @@ class OpenRows:
             open_offsets=_offsets(lengths),
             carry=carry,
             carry_offsets=_offsets(counts - fresh),
-            before=_position_at(steps, keep),
+            before=_position_at(steps, keep) if self._positions else self._before,
             states=tuple(run.state for run in runs),
             ended=ended,
             explicit=waiting,
@@ -217,7 +218,7 @@ class OpenRows:
     def _ended_after(self, rows: npt.NDArray[np.void], offsets: Ints) -> npt.NDArray[np.bool_]:
         there = np.flatnonzero(np.diff(offsets))
         ended = self._ended.copy()
-        ended[there] = (rows["flags"][offsets[1:][there] - 1] & Flag.FINAL) != 0
+        ended[there] = (rows["flags"][offsets[1:][there] - 1] & ENDS) != 0
         return ended
 
     def _padded(
@@ -274,7 +275,7 @@ def _position_at(steps: OpenSteps, keep: Ints) -> Ints:
     inside = at < steps.lengths[there]
     row = steps.offsets[there] + np.where(inside, at, at - 1)
     position = steps.position[row] + ~inside
-    position[~inside & ((steps.flags[row] & (Flag.FINAL | Flag.PAD)) != 0)] = 0
+    position[~inside & ((steps.flags[row] & ENDS) != 0)] = 0
     before[there] = position
     return before
 

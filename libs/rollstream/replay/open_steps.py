@@ -26,6 +26,9 @@ __all__ = ["ItemRuns", "OpenEpisodes", "OpenSteps"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+BEGINS = int(Flag.FIRST | Flag.PAD)
+ENDS = int(Flag.FINAL | Flag.PAD)
+FIRST, PAD = int(Flag.FIRST), int(Flag.PAD)
 NEVER = np.iinfo(np.int64).max
 """Row at which an episode that is still open is known to be over."""
 
@@ -104,8 +107,8 @@ class OpenSteps:
     def episodes(self) -> OpenEpisodes:
         """Where the episodes lie."""
         flags, lengths = self.flags, self.lengths
-        begins = (flags & (Flag.FIRST | Flag.PAD)) != 0
-        ends = (flags & (Flag.FINAL | Flag.PAD)) != 0
+        begins = (flags & BEGINS) != 0
+        ends = (flags & ENDS) != 0
         begins[1:] |= ends[:-1]
         occupied = np.flatnonzero(lengths)
         begins[self.offsets[occupied]] = True
@@ -119,7 +122,7 @@ class OpenSteps:
         if self.closing:
             over_at[newest & ~final] = len(flags)
         before = np.zeros(len(start), np.int64)
-        first = (start == self.offsets[env]) & ((flags[start] & Flag.FIRST) == 0)
+        first = (start == self.offsets[env]) & ((flags[start] & FIRST) == 0)
         before[first] = self.before[env[first]]
         return OpenEpisodes(
             of_row=np.repeat(np.arange(len(start)), counts),
@@ -129,7 +132,7 @@ class OpenSteps:
             before=before,
             over_at=over_at,
             fresh_from=(self.offsets[1:] - self.fresh)[env],
-            real=(flags[start] & Flag.PAD) == 0,
+            real=(flags[start] & PAD) == 0,
             newest=newest,
         )
 

@@ -28,9 +28,8 @@ import numpy as np
 
 from rollstream.errors import ConfigError, TableError
 from rollstream.replay.item_priority import Priority, TdMix, columns_of, require_priority, with_priority
-from rollstream.replay.open_steps import ItemRuns, OpenSteps
+from rollstream.replay.open_steps import ENDS, ItemRuns, OpenSteps
 from rollstream.replay.windows import Windows
-from rollstream.spaces import Flag
 
 __all__ = ["EachRow", "Episode", "ItemRule", "ItemRuns", "NStep", "OpenSteps", "Sequence", "TdMix", "Transition"]
 
@@ -194,7 +193,7 @@ class EachRow:
             runs = self._with_history(steps)
         else:
             lengths = steps.lengths
-            row = np.flatnonzero((steps.flags & (Flag.FINAL | Flag.PAD)) == 0)
+            row = np.flatnonzero((steps.flags & ENDS) == 0)
             env = np.repeat(np.arange(len(lengths)), lengths)[row]
             start = row - steps.offsets[env]
             fresh = start >= (lengths - steps.fresh)[env]
@@ -206,7 +205,7 @@ class EachRow:
     def _with_history(self, steps: OpenSteps) -> ItemRuns:
         episodes = steps.episodes
         row = np.arange(len(steps.flags))
-        made = ((steps.flags & (Flag.FINAL | Flag.PAD)) == 0) & (row >= episodes.fresh_from[episodes.of_row])
+        made = ((steps.flags & ENDS) == 0) & (row >= episodes.fresh_from[episodes.of_row])
         row = np.flatnonzero(made)
         of = episodes.of_row[row]
         env, first = episodes.env[of], np.maximum(row - self.history, episodes.start[of])

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.open_steps import ItemRuns, OpenEpisodes, OpenSteps
-from rollstream.spaces import Flag
 
 __all__ = ["Tail", "Windows"]
 
@@ -52,8 +51,8 @@ class Windows:
             complete |= episodes.over_now[episodes.of_row] & (last > end) & (row < end)
         if self.stride > 1:
             complete &= steps.position % self.stride == 0
-        if (steps.flags & Flag.PAD).any():
-            complete &= (steps.flags & Flag.PAD) == 0
+        if not episodes.real.all():
+            complete &= episodes.real[episodes.of_row]
         start = np.flatnonzero(complete)
         last = np.minimum(start + self.length, end[start])
         if self.tail in ("short", "aligned"):

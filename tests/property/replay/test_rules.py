@@ -40,7 +40,7 @@ def model(rule: Any, env: int, episode: range, number: int) -> list[Item]:
     if isinstance(rule, Episode):
         rule = Sequence(rule.max_length, rule.max_length, history=rule.history)
     lead = rule.burn_in + rule.history
-    starts = [row for row in range(first, last, rule.stride)]
+    starts = list(range(first, last, rule.stride))
     whole = [row for row in starts if row + rule.length <= last]
     items = [item(row, row + rule.length, lead) for row in whole]
     covered = {step for row in whole for step in range(row, row + rule.length)}
