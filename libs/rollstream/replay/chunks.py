@@ -48,17 +48,19 @@ class ChunkReferences:
         self._next = np.zeros(1024, np.int32)
         self._free = np.zeros(1024, np.int32)
         self._scratch = np.zeros(1024, np.int32)
+        self._sizes: npt.NDArray[np.int32] | None = None
         self._free_count = 0
         self._high = 0
         self._garbage: list[ChunkAddresses] = []
+        self.stored_bytes = 0
 
     @property
     def held(self) -> int:
         """Chunks that somebody holds: the live row data of the table."""
         return self._high - self._free_count
 
-    def allocate(self, count: int) -> Ints:
-        """Places for `count` new chunks, each held once (by its writer)."""
+    def allocate(self, count: int, *, sizes: npt.NDArray[np.uint32] | None = None) -> Ints:
+        """Places for `count` new chunks, each held once (by its writer), and the bytes that each takes if they are not all alike."""
         reused = min(count, self._free_count)
         self._free_count -= reused
         fresh = np.arange(self._high, self._high + count - reused)
@@ -67,6 +69,11 @@ class ChunkReferences:
             self._grow(self._high)
         places = np.concatenate([self._free[self._free_count : self._free_count + reused].astype(np.int64), fresh])
         self._holders[places] = 1
+        if sizes is not None:
+            if self._sizes is None:
+                self._sizes = np.zeros(len(self._holders), np.int32)
+            self._sizes[places] = sizes
+            self.stored_bytes += int(sizes.sum())
         return places
 
     def link(self, places: Ints) -> None:
@@ -101,6 +108,10 @@ class ChunkReferences:
         for places in freed:
             self._give_back(places)
 
+    def drop_first_hold(self, places: Ints) -> None:
+        """Take back the hold with which `places` [K] were allocated, where items hold them too."""
+        self._holders[places] -= ONE
+
     def take_garbage(self) -> ChunkAddresses:
         """Addresses of chunks that lost their last holder since the last call: to be unlinked."""
         garbage, self._garbage = self._garbage, []
@@ -110,19 +121,29 @@ class ChunkReferences:
     def garbage_waiting(self) -> int:
         return sum(map(len, self._garbage))
 
-    def rebuild(self, places: Ints) -> None:
-        """Start again with chunks 0..max in address order, held as often as they occur in `places`, each leading to the next."""
+    def rebuild(self, places: Ints, *, stored_bytes: int = 0) -> None:
+        """Start again with chunks 0..max in address order, held as often as they occur in `places`, each leading to the next.
+
+        Of chunks of varying size only the sum is known then; each counts as the average.
+        """
         self._high = int(places.max()) + 1 if len(places) else 0
         self._free_count = 0
         self._garbage = []
         self._grow(self._high)
         self._holders[: self._high] = np.bincount(places, minlength=self._high)
         self._next[: self._high] = np.arange(1, self._high + 1)
+        self._sizes, self.stored_bytes = None, 0
+        if stored_bytes and self._high:
+            self._sizes = np.zeros(len(self._holders), np.int32)
+            self._sizes[: self._high] = stored_bytes // self._high
+            self.stored_bytes = stored_bytes // self._high * self._high
 
     def _walk(self, first: Ints, chunks: Ints) -> _Walk:
         return _Walk(self._next, first, chunks)
 
     def _give_back(self, places: Ints) -> None:
+        if self._sizes is not None:
+            self.stored_bytes -= int(self._sizes[places].sum())
         end = self._free_count + len(places)
         self._free[self._free_count : end] = places[::-1]
         self._free_count = end
@@ -131,8 +152,10 @@ class ChunkReferences:
         size = max(1024, 1 << (max(1, needed) - 1).bit_length())
         if size <= len(self._holders):
             return
-        for name in ("_holders", "_next", "_free", "_scratch"):
+        for name in ("_holders", "_next", "_free", "_scratch", "_sizes"):
             old = getattr(self, name)
+            if old is None:
+                continue
             new = np.zeros(size, np.int32)
             new[: len(old)] = old
             setattr(self, name, new)

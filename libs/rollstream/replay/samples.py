@@ -101,9 +101,9 @@ class SampledItems:
         return len(self.keys)
 
     @staticmethod
-    def nothing() -> SampledItems:
-        """No items."""
-        return SampledItems(**{name: np.zeros(0, dtype) for name, dtype in COLUMNS}, table_items=0)
+    def nothing(*, table_items: int = 0) -> SampledItems:
+        """No items, of a table of which `table_items` can be drawn."""
+        return SampledItems(**{name: np.zeros(0, dtype) for name, dtype in COLUMNS}, table_items=table_items)
 
     def part(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> SampledItems:
         """Some of the items, of the same table size."""

@@ -1,4 +1,4 @@
-"""One shard of one table: the index in memory, and its life in Redis.
+"""One shard of one table, and of those that share its rows: the index in memory, and its life in Redis.
 
             log (stream)                                    chunks
     writers ─────────────▶ read ─▶ take ─▶ admit ─▶ index ─▶ unlink what nobody needs
@@ -23,20 +23,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from rollstream.errors import SchemaMismatch
 from rollstream.replay.chunks import ChunkAddresses
+from rollstream.replay.group import TableGroup
+from rollstream.replay.group_state import CapturedState, capture, load_snapshot
 from rollstream.replay.log import InsertEntry, decode_delete, decode_insert, decode_update
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.position import Position, read_position
-from rollstream.replay.samples import SampledItems
+from rollstream.replay.position import Position, TableCounts, read_position
+from rollstream.replay.samples import SampledItems, SampleReply, SampleRequest
 from rollstream.replay.snapshots import Snapshots
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.sweep import sweep_table
 from rollstream.replay.table import Table
-from rollstream.replay.table_state import clear, load_state, table_state
+from rollstream.replay.table_state import import_items
 from rollstream.store import ChunkReader, Credit, Store, chunk_prefix, keys
 
-__all__ = ["Guard", "LogEntries", "Progress", "TableShard"]
+__all__ = ["Guard", "LogEntries", "Progress", "Snapshot", "TableShard"]
 
 _LOG = logging.getLogger("rollstream.replay")
 READ_ENTRIES = 128
@@ -60,19 +65,32 @@ class Progress:
     granted: Mapping[int, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state at one moment, its number, and the log id `after` which entries are not in it."""
+
+    state: CapturedState
+    generation: int
+    after: str
+
+
 class TableShard:
-    """One shard of one table in one process.
+    """One shard of one table in one process, and of the tables that share its rows.
 
     Args:
+        table_id: of the table that the rows belong to.
         guard: see `Guard`.
         seed: of the random selectors.
+
+    Attributes:
+        tables: by table id; the first is the one that the rows belong to.
     """
 
     def __init__(self, store: Store, *, table_id: str, shard: int, spec: TableSpec, guard: Guard, seed: int = 0) -> None:
         self.table_id = table_id
         self.shard = shard
-        self.seed = seed
-        self.table = Table(spec, shard=shard, seed=seed)
+        self.group = TableGroup(spec, shard=shard, seed=seed)
+        self.tables: dict[str, Table] = {table_id: self.group.primary}
         self.cursor = "0-0"
         self.entries_bad = 0
         self._store = store
@@ -93,9 +111,30 @@ class TableShard:
     # --- memory: one thread ----------------------------------------------------------------------------------------------
 
     @property
+    def table(self) -> Table:
+        """The table that the rows belong to."""
+        return self.group.primary
+
+    def attach(self, table_id: str, spec: TableSpec) -> Table:
+        """Add a table that shares the rows; refuses one whose rows are others."""
+        table = self.group.attach(spec)
+        self.tables[table_id] = table
+        return table
+
+    def detach(self, table_id: str) -> None:
+        """Drop a table that shares the rows, with its items."""
+        table = self.tables.pop(table_id)
+        self.group.detach(table.spec.name)
+
+    @property
     def waiting_entries(self) -> int:
         """Insert entries that are read and not wholly admitted."""
         return len(self._line)
+
+    @property
+    def waiting_writers(self) -> tuple[int, ...]:
+        """Writers of these entries, in order, each once."""
+        return tuple(dict.fromkeys(entry.writer for _, entry in self._line))
 
     def take(self, entries: LogEntries) -> None:
         """Take up log entries in order: updates and deletes at once, inserts into the line. Unreadable ones are counted."""
@@ -113,23 +152,23 @@ class TableShard:
             self._line.append((entry_id, decode_insert(buffer)))
         elif kind == b"u":
             update = decode_update(buffer)
-            self.table.update(update)
+            self.group.update(update)
             self._items_since_snapshot += len(update.keys) // 2
         elif kind == b"d":
-            self.table.delete(decode_delete(buffer))
+            self.group.delete(decode_delete(buffer))
         else:
             raise SchemaMismatch(f"log entry has the unknown kind {kind!r}; this release knows i, u and d")
 
     def admit(self, *, about_items: int = 8192) -> int:
-        """Insert what the limiter allows now, but not many more than `about_items` at once; returns how many."""
+        """Insert what the limiters allow now, but not many more than `about_items` at once; returns how many."""
         inserted = 0
         while self._line and inserted < about_items:
             entry_id, entry = self._line[0]
-            if self.table.admitting is None and not self.table.begin(entry):
+            if self.group.admitting is None and not self.group.begin(entry):
                 self._finish(entry_id, entry)
                 continue
-            inserted += self.table.admit()
-            if self.table.admitting is not None:
+            inserted += self.group.admit()
+            if self.group.admitting is not None:
                 break
             self._finish(entry_id, entry)
         self._items_since_snapshot += inserted
@@ -140,30 +179,53 @@ class TableShard:
         self._admitted_id = entry_id.decode()
         self._granted[entry.writer] = max(entry.sequence, self._granted.get(entry.writer, 0))
 
-    def sample(self, *, batches: int, batch_items: int) -> SampledItems | None:
-        """Up to `batches` batches of `batch_items`, as many as the limiter allows now; None when not even one."""
-        if not self.table.can_sample(batch_items):
+    def sample(self, table: Table, request: SampleRequest) -> SampleReply | None:
+        """As many of the batches that are asked for as the limiter allows now; None when not even the first, though one is."""
+        if request.consumed:
+            table.limiter.consume(request.consumed)
+        table.see_version(request.learner_version)
+        counts = request.counts
+        if not len(counts):
+            return self._reply(table, counts, SampledItems.nothing(table_items=table.sampler.sampleable))
+        if not table.can_sample(int(counts[0])):
             return None
-        while batches > 1 and not self.table.can_sample(batches * batch_items):
+        ends = counts.cumsum(dtype=np.int64)
+        batches = len(counts)
+        while batches > 1 and not table.can_sample(int(ends[batches - 1])):
             batches -= 1
-        return self.table.sample(batches * batch_items)
+        items = table.sample(int(ends[batches - 1]), counted=not request.count_when_consumed)
+        return self._reply(table, counts[:batches], items)
+
+    def _reply(self, table: Table, counts: npt.NDArray[np.uint32], items: SampledItems) -> SampleReply:
+        return SampleReply(
+            counts=counts,
+            items=items,
+            mass=table.sampler.mass,
+            newest_version=table.newest_version,
+            min_probability=table.sampler.min_probability,
+        )
 
     def insert_waits_for(self) -> str:
         """For what the first entry in line waits, for people; empty when there is none or it need not."""
-        return self.table.limiter.insert_waits_for(size=self.table.size) if self._line else ""
+        return self.group.insert_waits_for() if self._line else ""
 
     def progress(self) -> Progress:
         """What has been admitted since the last time, to be acknowledged."""
         granted, self._granted = self._granted, {}
-        half = self.table.admitting is not None
+        half = self.group.admitting is not None
+        counts = {
+            name: TableCounts(inserted=table.limiter.inserted, sampled=table.limiter.sampled, size=table.size)
+            for name, table in self.group.tables.items()
+        }
         position = Position(
             log_id=self._line[0][0].decode() if half else self._admitted_id,
-            offset=self.table.admitted if half else -1,
+            offsets=self.group.admitted if half else {},
             generation=self._generation,
+            waits=self.insert_waits_for(),
+            tables=counts,
             inserted=self.table.limiter.inserted,
             sampled=self.table.limiter.sampled,
             size=self.table.size,
-            waits=self.insert_waits_for(),
         )
         return Progress(position=position, granted=granted)
 
@@ -178,48 +240,55 @@ class TableShard:
 
     def grant_again(self, writers: Iterable[int]) -> None:
         """Credit of these writers is given once more: after a crash Redis may have lost what was given last."""
+        streams = self.group.rows.streams
         for writer in writers:
-            if writer in self.table.streams:
-                self._granted[writer] = max(self.table.streams[writer].sequence, self._granted.get(writer, 0))
+            if writer in streams:
+                self._granted[writer] = max(streams[writer].sequence, self._granted.get(writer, 0))
 
     def snapshot_due(self) -> bool:
         """Whether the log since the last snapshot has grown so long that one pays. Never while an entry is half admitted."""
-        if self.table.admitting is not None:
+        if self.group.admitting is not None:
             return False
         return self._items_since_snapshot >= max(SNAPSHOT_EVERY_ITEMS, self.table.size // 2)
 
     def worth_a_snapshot(self) -> bool:
         """Whether a snapshot would save a restart reading anything."""
-        return self.table.admitting is None and self._items_since_snapshot > 0
+        return self.group.admitting is None and self._items_since_snapshot > 0
 
-    def snapshot(self) -> PackedArrays:
+    def snapshot(self) -> Snapshot:
         """The state now, to be saved with `save_snapshot`; it goes with the position `after` which the log is read again."""
-        state = table_state(self.table)
+        state = capture(self.group)
         self._items_since_snapshot = 0
         self._generation += 1
-        after = self._admitted_id if self._line else self.cursor
-        return PackedArrays(facts={**state.facts, "generation": self._generation, "after": after}, arrays=state.arrays)
+        return Snapshot(state=state, generation=self._generation, after=self._admitted_id if self._line else self.cursor)
 
-    def replace(self, state: PackedArrays) -> int:
-        """Put restored items in the place of what the table holds; what stands in line goes in first. Returns how many."""
+    def replace(self, state: PackedArrays, *, table_id: str = "", keep_limiter: bool = False) -> int:
+        """Put restored items in the place of what a table holds; what stands in line goes in first. Returns how many."""
         while self._line:
             entry_id, entry = self._line[0]
-            if self.table.admitting is not None or self.table.begin(entry):
-                self.table.admit(at_least=entry.items)
+            if self.group.admitting is not None or self.group.begin(entry):
+                self.group.admit(at_least=entry.items)
             self._finish(entry_id, entry)
-        clear(self.table)
-        load_state(self.table, state)
-        self.table.limiter.make_sampleable()
-        return self.table.size
+        table = self.tables[table_id or self.table_id]
+        count = import_items(self.group, table.spec.name, state)
+        if not keep_limiter:
+            table.limiter.make_sampleable()
+        return count
 
     # --- Redis: any thread -----------------------------------------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Build the index from the newest snapshot and the log since; whatever was admitted once is admitted again."""
+    def recover(self, sharing: Mapping[str, TableSpec] | None = None) -> None:
+        """Build the index from the newest snapshot and the log since; whatever was admitted once is admitted again.
+
+        Args:
+            sharing: tables that share the rows, by table id.
+        """
+        for table_id, spec in (sharing or {}).items():
+            self.attach(table_id, spec)
         position = read_position(self._store, table_id=self.table_id, shard=self.shard) or Position()
         found = self._snapshots.load()
         if found is not None:
-            load_state(self.table, found)
+            load_snapshot(self.group, found)
             self._generation = int(found.facts["generation"])
             self.cursor = self._admitted_id = str(found.facts["after"])
         elif position.generation:
@@ -228,10 +297,13 @@ class TableShard:
         while entries := self._read_some():
             for entry in entries:
                 self.take([entry])
-                self._admit_again(limit, position.offset)
+                self._admit_again(limit, position.offsets)
         if found is not None or not position.generation:
-            self.table.limiter.sampled = max(self.table.limiter.sampled, position.sampled)
-        self._granted = {writer: streams.sequence for writer, streams in self.table.streams.items()}
+            for name, counts in position.tables.items():
+                if name in self.group.tables:
+                    limiter = self.group.tables[name].limiter
+                    limiter.sampled = max(limiter.sampled, counts.sampled)
+        self._granted = {writer: streams.sequence for writer, streams in self.group.rows.streams.items()}
 
     def _start_without_snapshot(self, position: Position) -> None:
         """The snapshot is lost though the log was trimmed for it: what is left in Redis belongs to no item."""
@@ -247,13 +319,13 @@ class TableShard:
         self._generation = position.generation
         self.cursor = self._admitted_id = "0-0"
 
-    def _admit_again(self, limit: tuple[int, int], offset: int) -> None:
-        while self._line and self.table.admitting is None and _number(self._line[0][0].decode()) <= limit:
+    def _admit_again(self, limit: tuple[int, int], offsets: Mapping[str, int]) -> None:
+        while self._line and self.group.admitting is None and _number(self._line[0][0].decode()) <= limit:
             entry_id, entry = self._line[0]
-            whole = _number(entry_id.decode()) < limit or offset < 0
-            if self.table.begin(entry):
-                self.table.admit(at_least=entry.items if whole else offset)
-                if self.table.admitting is not None:
+            whole = _number(entry_id.decode()) < limit or not offsets
+            if self.group.begin(entry):
+                self.group.admit(at_least=entry.items if whole else dict(offsets))
+                if self.group.admitting is not None:
                     return
             self._finish(entry_id, entry)
 
@@ -275,9 +347,11 @@ class TableShard:
 
         self._guard(f"acknowledge inserts of table {self.table_id}", fill)
 
-    def save_snapshot(self, snapshot: PackedArrays) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Write a snapshot, then trim the log to what is not in it."""
-        self._snapshots.save(snapshot)
+        packed = snapshot.state.packed()
+        facts = {**packed.facts, "generation": snapshot.generation, "after": snapshot.after}
+        self._snapshots.save(PackedArrays(facts=facts, arrays=packed.arrays))
 
     def unlink(self, reader: ChunkReader, garbage: ChunkAddresses) -> int:
         """Delete chunks that nobody needs; returns how many were there."""

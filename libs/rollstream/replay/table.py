@@ -1,292 +1,220 @@
-"""The index of one table shard: what the log says, as arrays. Decides what is admitted, sampled and removed.
+"""The index of one table on one shard: which items it holds, and who is admitted, drawn and removed.
 
-    begin(entry) ─▶ admit() ... admit() ─▶ (closed)      one insert entry at a time, as far as the limiter lets it
-    update, delete, sample                               at any time in between
-    take_garbage()                                       chunks to unlink
+    offer(opened entry) ─▶ admit() ... admit() ─▶ (all in)     one insert entry at a time, as far as the limiter lets it
+    update, delete, sample, get                                at any time in between
 
 One thread owns a table; there is no lock and no loop per item. Everything depends on the log, the seed and the calls alone, so
-the same log gives the same table.
+the same log gives the same table. Rows belong to a `RowSpace`, which several tables may share (`TableGroup`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import TableError
-from rollstream.replay.chunks import ChunkAddresses, ChunkReferences
-from rollstream.replay.items import Items
+from rollstream.replay.admission import Admission
+from rollstream.replay.chunks import ChunkAddresses
+from rollstream.replay.item_keys import Keys
+from rollstream.replay.items import LOW, Items
 from rollstream.replay.limiter import RateLimiter
-from rollstream.replay.log import DeleteEntry, InsertEntry, UpdateEntry
+from rollstream.replay.row_space import OpenEntry, RowSpace
 from rollstream.replay.samples import SampledItems
-from rollstream.replay.selectors import Selection, make_selector
+from rollstream.replay.selectors import Selection, Selector, make_selector
 from rollstream.replay.spec import TableSpec
-from rollstream.replay.streams import Window, WriterStreams
+from rollstream.replay.use_count import occurrence
 from rollstream.seeding import child_generator
 
 __all__ = ["Table"]
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Admission:
-    """The insert entry that is being admitted: how far, over which chunks, and who makes room for it."""
-
-    entry: InsertEntry
-    streams: WriterStreams
-    window: Window
-    chosen: Ints
-    priority: npt.NDArray[np.float64]
-    offset: int = 0
-    block_end: int = 0
-    victims: Ints
-    victim_numbers: Ints
+Floats = npt.NDArray[np.float64]
+ROUNDS_FOR_BYTES = 8
+ONE = np.int32(1)
 
 
 class Table:
     """One shard of one table."""
 
-    def __init__(self, spec: TableSpec, *, shard: int = 0, seed: int = 0) -> None:
+    def __init__(self, spec: TableSpec, *, rows: RowSpace | None = None, shard: int = 0, seed: int = 0) -> None:
         self.spec = spec
         self.shard = shard
+        self.rows = RowSpace(chunk_rows=spec.chunk_rows) if rows is None else rows
         self.limiter = RateLimiter(spec.limiter)
-        self.items = Items(spec.max_items, shard=shard)
-        self.references = ChunkReferences()
-        self.streams: dict[int, WriterStreams] = {}
+        self.items = Items(spec.items_per_shard)
         self.max_priority = 1.0
+        self.newest_version = 0
         self.counters: Counter[str] = Counter()
         self.sampling_generator = child_generator(seed, "replay", spec.name, shard, "sampler")
         self.removal_generator = child_generator(seed, "replay", spec.name, shard, "remover")
-        self._sampler = make_selector(spec.sampler, capacity=spec.max_items)
-        self._remover = make_selector(spec.remover, capacity=spec.max_items)
+        self.sampler = make_selector(spec.sampler, capacity=spec.items_per_shard)
+        self.remover = make_selector(spec.remover, capacity=spec.items_per_shard)
         self._admission: _Admission | None = None
         self._uses_left = 0
+        self._left = np.zeros(spec.items_per_shard if spec.max_times_sampled else 0, np.int32)
 
     @property
     def size(self) -> int:
         return self.items.size
 
     @property
-    def admitting(self) -> InsertEntry | None:
-        """The entry that is not wholly admitted yet."""
-        return self._admission.entry if self._admission else None
+    def admitting(self) -> bool:
+        """Whether the entry that was offered is not wholly admitted yet."""
+        return self._admission is not None
 
     @property
     def admitted(self) -> int:
-        """How many items of the entry in `admitting` are in."""
-        return self._admission.offset if self._admission else 0
+        """How many items of the entry are in, -1 when none is being admitted."""
+        return self._admission.offset if self._admission else -1
 
     # --- inserts ---------------------------------------------------------------------------------------------------------
 
-    def begin(self, entry: InsertEntry) -> bool:
-        """Take up the next insert entry; False when it is a repetition or cannot be (counted), and there is nothing to admit."""
+    def offer(self, opened: OpenEntry, chosen: Ints, keys: Keys) -> None:
+        """Take up the items `chosen` [K] of an entry, which get `keys` [K]. An item that is there under its key is updated."""
         if self._admission is not None:
-            raise TableError("begin: the previous entry is not wholly admitted; call admit first")
-        streams = self.streams.get(entry.writer) or WriterStreams.first_seen(entry)
-        if entry.sequence <= streams.sequence:
-            self.counters["entries_repeated"] += 1
-            return False
-        if streams.problem(entry):
-            self.counters["entries_refused"] += 1
-            return False
-        self.streams[entry.writer] = streams
-        usable = streams.usable(entry)
-        chosen = np.flatnonzero(usable)
-        self.counters["items_without_rows"] += entry.items - len(chosen)
-        window = streams.open_window(entry, self.references, chunk_rows=self.spec.chunk_rows)
-        nothing = np.zeros(0, np.int64)
-        self._admission = _Admission(
-            entry=entry,
-            streams=streams,
-            window=window,
-            chosen=chosen,
-            priority=self._entry_priorities(entry, chosen),
-            victims=nothing,
-            victim_numbers=nothing,
-        )
-        return True
+            raise TableError("offer: the previous entry is not wholly admitted; call admit first")
+        if len(chosen):
+            self.see_version(int(opened.entry.version[chosen].max()))
+        self._admission = Admission(self, opened, chosen, keys)
 
     def admit(self, *, at_least: int = 0) -> int:
         """Insert as many items of the entry as the limiter admits now, but at least `at_least` (recovery); returns how many."""
-        admission = self._admission
-        if admission is None:
+        if self._admission is None:
             return 0
-        inserted = 0
-        while admission.offset < len(admission.chosen):
-            if admission.offset == admission.block_end:
-                self._open_block(admission)
-            wanted = admission.block_end - admission.offset
-            count = max(self.limiter.insertable(wanted, size=self.size), min(wanted, at_least - inserted))
-            if count == 0:
-                return inserted
-            self._insert(admission, count)
-            inserted += count
-            if admission.offset == admission.block_end and len(admission.victims):
-                self._spare_victims(admission)
-        admission.streams.close_window(
-            admission.entry,
-            admission.window,
-            self.references,
-            writer=admission.entry.writer,
-            chunk_rows=self.spec.chunk_rows,
-        )
-        self._admission = None
+        before = self._admission.offset
+        done = self._admission.advance(at_least=at_least)
+        inserted = self._admission.offset - before
+        if done:
+            self._admission = None
         return inserted
 
-    def _entry_priorities(self, entry: InsertEntry, chosen: Ints) -> npt.NDArray[np.float64]:
-        """NaN where the default applies: it is looked up when the item goes in."""
-        if entry.default_priority:
-            return np.full(len(chosen), np.nan)
-        priority = entry.priority[chosen].astype(np.float64)
-        bad = ~(np.isfinite(priority) & (priority >= 0.0))
-        self.counters["priorities_refused"] += int(bad.sum())
-        priority[bad] = np.nan
-        return priority
-
-    def _open_block(self, admission: _Admission) -> None:
-        """Choose, for up to `max_items` items at once, who makes room; all of them before the first goes, so that the choice does
-        not depend on how the limiter cuts the block into pieces."""
-        block = min(len(admission.chosen) - admission.offset, self.spec.max_items)
-        admission.block_end = admission.offset + block
-        surplus = max(0, self.size + block - self.spec.max_items)
-        victims = self._remover.select_distinct(surplus, generator=self.removal_generator) if surplus else np.zeros(0, np.int64)
-        admission.victims, admission.victim_numbers = victims, self.items.number[victims]
-        self.items.condemned[victims] = True
-        self._remover.remove(victims)
-
-    def _spare_victims(self, admission: _Admission) -> None:
-        """Put back into the remover those who were chosen to make room and need not."""
-        spared = self._living_victims(admission)
-        nothing = np.zeros(0, np.int64)
-        admission.victims, admission.victim_numbers = nothing, nothing
-        self.items.condemned[spared] = False
-        self._remover.insert(spared, self.items.priority[spared].astype(np.float64))
-
-    def _living_victims(self, admission: _Admission) -> Ints:
-        same = self.items.number[admission.victims] == admission.victim_numbers
-        living: Ints = admission.victims[self.items.alive[admission.victims] & same]
-        return living
-
-    def _make_room(self, admission: _Admission, count: int) -> None:
-        surplus = self.size + count - self.spec.max_items
-        if surplus <= 0:
-            return
-        victims = self._living_victims(admission)
-        admission.victims, admission.victim_numbers = victims[surplus:], self.items.number[victims[surplus:]]
-        self._remove(victims[:surplus], reason="evicted")
-        missing = self.size + count - self.spec.max_items
-        if missing > 0:
-            self._remove(self._remover.select_distinct(missing, generator=self.removal_generator), reason="evicted")
-
-    def _insert(self, admission: _Admission, count: int) -> None:
-        self._make_room(admission, count)
-        items, entry, window, chunk_rows = self.items, admission.entry, admission.window, self.spec.chunk_rows
-        part = slice(admission.offset, admission.offset + count)
-        chosen = admission.chosen[part]
-        priority = admission.priority[part]
-        given = priority[~np.isnan(priority)]
-        if len(given) < count:
-            priority = np.where(np.isnan(priority), self.max_priority, priority)
-        slots = items.allocate(count)
-        env, start, length = entry.env[chosen], entry.start[chosen].astype(np.int64), entry.length[chosen]
-        items.writer[slots] = entry.writer
-        items.env[slots] = env
-        items.start[slots] = start
-        items.length[slots] = length
-        items.priority[slots] = priority
-        items.times_sampled[slots] = 0
-        first_chunk = start // chunk_rows
-        places = window.places[window.base[env] + first_chunk - window.low[env]]
-        items.first_place[slots] = places
-        self.references.hold(places, (start + length - 1) // chunk_rows - first_chunk + 1)
-        self._sampler.insert(slots, priority)
-        self._remover.insert(slots, priority)
-        if len(given):
-            self.max_priority = max(self.max_priority, float(given.max()))
+    def count_inserted(self, slots: Ints) -> None:
+        """New items are in their places: let them be sampled, as far as they may."""
+        count = len(slots)
         self.limiter.inserted += count
-        self._uses_left += count * self.spec.max_times_sampled
-        admission.offset += count
+        limit = self.spec.max_times_sampled
+        if limit:
+            self._left[slots] = limit
+            self._uses_left += count * limit
+        if self.spec.max_lag_versions:
+            self._gate(slots)
+
+    def shrink_to_bytes(self) -> None:
+        """Remove items until their rows fit `max_bytes`, or removing frees nothing (rows that writers and other tables hold)."""
+        limit = self.spec.bytes_per_shard or 0
+        for _ in range(ROUNDS_FOR_BYTES):
+            held = self.held_bytes()
+            removable = self.size - int(self.items.condemned.sum())
+            if held <= limit or removable <= 0:
+                return
+            count = min(removable, max(1, (held - limit) * self.size // held))
+            self.remove(self.remover.select_distinct(count, generator=self.removal_generator), reason="evicted")
+            if self.held_bytes() == held:
+                return
+
+    def enter(self, selector: Selector, slots: Ints) -> None:
+        """Insert slots that are known already into a selector."""
+        items = self.items
+        selector.insert(
+            slots, items.priority[slots].astype(np.float64), numbers=items.numbers(slots), versions=items.version[slots]
+        )
 
     # --- changes ---------------------------------------------------------------------------------------------------------
 
-    def update(self, entry: UpdateEntry) -> None:
-        """Set priorities; of a repeated key the last wins. Unknown keys are ignored, bad priorities refused, both counted."""
-        self.counters["priorities_refused"] += entry.refused
-        good = np.isfinite(entry.priority) & (entry.priority >= 0.0)
-        self.counters["priorities_refused"] += len(good) - int(good.sum())
-        slots, known = self.items.find(entry.keys[good])
-        self.counters["keys_stale"] += len(known) - int(known.sum())
-        slots, priority = slots[known], entry.priority[good][known].astype(np.float64)
-        if not len(slots):
-            return
-        slots, last = np.unique(slots[::-1], return_index=True)
-        priority = priority[::-1][last]
+    def update(self, keys: Keys, priority: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+        """Set priorities [K] of `keys` [K]; of a repeated key the last wins. Bad priorities are refused and counted.
+
+        Returns:
+            Which keys [K] are those of items of this table.
+        """
+        good = np.isfinite(priority) & (priority >= 0.0)
+        slots, known = self.items.find(keys)
+        self.counters["priorities_refused"] += int((known & ~good).sum())
+        which = known & good
+        if which.any():
+            self.set_priorities(slots[which], priority[which].astype(np.float64))
+        return known
+
+    def set_priorities(self, slots: Ints, priority: Floats) -> None:
+        """Give the items at `slots` [K] new priorities [K], good ones; of a repeated slot the last counts."""
+        if len(slots) > 1:
+            slots, last = np.unique(slots[::-1], return_index=True)
+            priority = priority[::-1][last]
         self.items.priority[slots] = priority
-        self._sampler.update(slots, priority)
-        removable = ~self.items.condemned[slots]
-        self._remover.update(slots[removable], priority[removable])
+        sampled, removable = ~self.items.gated[slots], ~self.items.condemned[slots]
+        self.sampler.update(slots[sampled], priority[sampled])
+        self.remover.update(slots[removable], priority[removable])
         self.max_priority = max(self.max_priority, float(priority.max()))
         self.counters["priorities_updated"] += len(slots)
 
-    def delete(self, entry: DeleteEntry) -> None:
-        """Remove items by key; unknown keys are ignored and counted."""
-        slots, known = self.items.find(entry.keys)
-        self.counters["keys_stale"] += len(known) - int(known.sum())
-        self._remove(np.unique(slots[known]), reason="missing" if entry.missing else "deleted")
+    def delete(self, keys: Keys, *, missing: bool = False) -> npt.NDArray[np.bool_]:
+        """Remove items by key; returns which keys [K] are those of items of this table."""
+        slots, known = self.items.find(keys)
+        self.remove(np.unique(slots[known]), reason="missing" if missing else "deleted")
+        return known
 
-    def _remove(self, slots: Ints, *, reason: str) -> None:
-        if not len(slots):
-            return
-        items, chunk_rows = self.items, self.spec.chunk_rows
-        self.references.release(
-            items.first_place[slots].astype(np.int64),
-            items.chunks(slots, chunk_rows=chunk_rows),
-            items.addresses(slots, chunk_rows=chunk_rows),
-        )
-        self._sampler.remove(slots)
-        self._remover.remove(slots[~items.condemned[slots]])
-        items.free(slots)
-        self._uses_left -= int((self.spec.max_times_sampled - items.times_sampled[slots]).sum())
-        self.counters[f"items_{reason}"] += len(slots)
+    def reset(self) -> None:
+        """Empty the table and begin its limiter and its highest priority anew; what is being admitted goes on."""
+        self.remove_all()
+        self.limiter.inserted = self.limiter.sampled = 0
+        self.max_priority = 1.0
+        self.counters["resets"] += 1
 
     def remove_all(self) -> None:
         """Remove every item: reset, or making place for a restored state."""
-        self._remove(self.items.live(), reason="reset")
+        self.remove(self.items.live(), reason="reset")
 
-    def take_garbage(self) -> ChunkAddresses:
-        """Chunks that no item and no writer needs any more, since the last call."""
-        return self.references.take_garbage()
-
-    def forget_writer(self, writer: int) -> None:
-        """A writer that is gone for good: its pinned rows are needed by items only."""
-        if self._admission is not None and self._admission.entry.writer == writer:
+    def remove(self, slots: Ints, *, reason: str) -> None:
+        """Let the items at `slots` [K], all different, leave; `reason` names the counter."""
+        if not len(slots):
             return
-        streams = self.streams.pop(writer, None)
-        if streams is None:
-            return
-        farewell = InsertEntry(
-            writer=writer,
-            sequence=streams.sequence + 1,
-            default_priority=True,
-            keep=streams.end.astype(np.uint64),
-            end=streams.end.astype(np.uint64),
-            start=np.zeros(0, np.uint64),
-            env=np.zeros(0, np.uint32),
-            length=np.zeros(0, np.uint32),
-            priority=np.zeros(0, np.float32),
+        items = self.items
+        run, first = items.run[slots].astype(np.int64), self.start_rows(slots)
+        first_chunk = first // self.rows.chunk_rows
+        self.rows.references.release(
+            items.first_place[slots].astype(np.int64),
+            (first + items.length[slots] - 1) // self.rows.chunk_rows - first_chunk + 1,
+            ChunkAddresses(
+                writer=self.rows.runs.writer[run], env=self.rows.runs.env[run], chunk_no=first_chunk.astype(np.uint64)
+            ),
         )
-        window = streams.open_window(farewell, self.references, chunk_rows=self.spec.chunk_rows)
-        streams.close_window(farewell, window, self.references, writer=writer, chunk_rows=self.spec.chunk_rows)
+        self.rows.runs.release(run)
+        gated = items.gated[slots]
+        open_to_samplers = slots if not gated.any() else slots[~gated]
+        self.sampler.remove(open_to_samplers)
+        if self.spec.max_times_sampled:
+            self._uses_left -= int(self._left[open_to_samplers].sum())
+        condemned = items.condemned[slots]
+        self.remover.remove(slots if not condemned.any() else slots[~condemned])
+        items.free(slots)
+        self.counters[f"items_{reason}"] += len(slots)
+
+    def see_version(self, version: int) -> None:
+        """The newest weights are at least of this version: items that lag too far behind cannot be sampled any more."""
+        if version <= self.newest_version:
+            return
+        self.newest_version = version
+        if self.spec.max_lag_versions and version > self.spec.max_lag_versions:
+            items = self.items
+            self._gate(np.flatnonzero(items.alive[: items.high] & ~items.gated[: items.high]))
+
+    def _gate(self, slots: Ints) -> None:
+        old = slots[self.items.version[slots].astype(np.int64) < self.newest_version - self.spec.max_lag_versions]
+        if not len(old):
+            return
+        self.items.gated[old] = True
+        self.sampler.remove(old)
+        self.counters["items_gated"] += len(old)
+        if self.spec.max_times_sampled:
+            self._uses_left -= int(self._left[old].sum())
 
     # --- samples ---------------------------------------------------------------------------------------------------------
 
     def can_sample(self, count: int) -> bool:
-        if self.size == 0 or not self.limiter.can_sample(count, size=self.size):
+        if self.sampler.sampleable == 0 or not self.limiter.can_sample(count, size=self.size):
             return False
         return not self.spec.max_times_sampled or self._uses_left >= count
 
@@ -294,26 +222,55 @@ class Table:
         """Why `count` items cannot be sampled now, for people; empty when they can."""
         reason = self.limiter.sample_waits_for(count, size=self.size)
         if not reason and not self.can_sample(count):
+            if self.size and self.sampler.sampleable == 0:
+                return (
+                    f"all {self.size} items lag more than max_lag_versions {self.spec.max_lag_versions} behind version "
+                    f"{self.newest_version}: writers must insert newer ones"
+                )
             reason = f"waiting for {count} uses of items, have {self._uses_left}: writers must insert"
         return reason
 
-    def sample(self, count: int) -> SampledItems:
-        """Draw `count` items. Ask `can_sample` first."""
+    def sample(self, count: int, *, counted: bool = True) -> SampledItems:
+        """Draw `count` items. Ask `can_sample` first.
+
+        Args:
+            counted: whether the limiter counts them now; otherwise tell it when they are used (`limiter.consume`).
+        """
         if not self.can_sample(count):
             raise TableError(f"sample of {count} items is not possible now: {self.sample_waits_for(count)}")
-        table_items = self._sampler.sampleable
+        table_items = self.sampler.sampleable
         selection = self._draw(count)
-        self.limiter.sampled += count
-        items, slots = self.items, selection.slots
+        if counted:
+            self.limiter.sampled += count
+        self.counters["samples"] += count
+        return self.describe_items(selection.slots, selection.probability, table_items=table_items)
+
+    def get(self, keys: Keys) -> tuple[SampledItems, npt.NDArray[np.bool_]]:
+        """The items of `keys` [K] that are there, with the probability of one draw now, and which keys [K] are known."""
+        slots, known = self.items.find(keys)
+        slots = slots[known]
+        probability = np.zeros(len(slots))
+        drawable = ~self.items.gated[slots]
+        if drawable.any():
+            probability[drawable] = self.sampler.probability(slots[drawable])
+        return self.describe_items(slots, probability, table_items=self.sampler.sampleable), known
+
+    def describe_items(self, slots: Ints, probability: Floats, *, table_items: int) -> SampledItems:
+        """The items at `slots` [K], as they are sent."""
+        items, runs = self.items, self.rows.runs
+        run = items.run[slots]
         return SampledItems(
-            keys=items.keys(slots),
-            writer=items.writer[slots],
-            env=items.env[slots],
-            start=items.start[slots].astype(np.uint64),
+            keys=items.key[slots],
+            writer=runs.writer[run],
+            env=runs.env[run],
+            start=(runs.start[run] + items.offset[slots]).astype(np.uint64),
             length=items.length[slots].astype(np.uint32),
-            probability=selection.probability,
+            lead=items.lead[slots],
+            probability=probability,
             priority=items.priority[slots],
             times_sampled=items.times_sampled[slots],
+            version=items.version[slots],
+            age_rows=np.uint32(self.rows.row_clock & LOW) - items.born[slots],
             table_items=table_items,
         )
 
@@ -321,76 +278,86 @@ class Table:
         limit = self.spec.max_times_sampled
         times = self.items.times_sampled
         if not limit:
-            selection = self._sampler.select(count, generator=self.sampling_generator, uses_left=None)
-            np.add.at(times, selection.slots, np.int32(1))
+            selection = self.sampler.select(count, generator=self.sampling_generator, uses_left=None)
+            np.add.at(times, selection.slots, ONE)
             return selection
         parts: list[Selection] = []
         missing = count
         while missing:
             # A draw beyond an item's last use is drawn again from what remains: as if one item after another had been drawn.
             # The columns of a removed item stay readable until the next insert.
-            left = limit - times.astype(np.int64)
-            drawn = self._sampler.select(missing, generator=self.sampling_generator, uses_left=left)
-            usable = _occurrence(drawn.slots) < left[drawn.slots]
+            drawn = self.sampler.select(missing, generator=self.sampling_generator, uses_left=self._left)
+            usable = occurrence(drawn.slots) < self._left[drawn.slots]
             part = Selection(slots=drawn.slots[usable], probability=drawn.probability[usable])
-            np.add.at(times, part.slots, np.int32(1))
+            np.add.at(times, part.slots, ONE)
+            np.subtract.at(self._left, part.slots, ONE)
             self._uses_left -= len(part.slots)
             missing -= len(part.slots)
             parts.append(part)
             touched = np.unique(part.slots)
-            self._remove(touched[times[touched] >= limit], reason="exhausted")
+            self.remove(touched[self._left[touched] <= 0], reason="exhausted")
         return Selection(
             slots=np.concatenate([part.slots for part in parts]),
             probability=np.concatenate([part.probability for part in parts]),
         )
 
-    # --- live change -----------------------------------------------------------------------------------------------------
+    # --- the whole -------------------------------------------------------------------------------------------------------
+
+    def start_rows(self, slots: Ints) -> Ints:
+        """First row of each item, counted from the first ever of its environment. Shapes: [K] -> [K]."""
+        start: Ints = self.rows.runs.start[self.items.run[slots]] + self.items.offset[slots]
+        return start
+
+    def held_bytes(self) -> int:
+        """Redis memory of the rows that are held, by whatever table of the row space."""
+        return self.rows.held_bytes(self.spec.chunk_memory_bytes(""), value_bytes=self.spec.chunk_bytes)
 
     def apply(self, spec: TableSpec) -> None:
         """Change what may change on a living table: selectors, limiter, sizes. The rows may not (make a new table)."""
         self.spec.row_spec.require_equal(spec.row_spec, ours="the table", theirs="the change")
-        if spec.chunk_rows != self.spec.chunk_rows:
-            raise TableError(
-                f"chunk_rows cannot change on a living table: {self.spec.chunk_rows} to {spec.chunk_rows}; make a new one"
-            )
+        for name in ("chunk_rows", "shards", "rows_of"):
+            before, wanted = getattr(self.spec, name), getattr(spec, name)
+            if before != wanted:
+                raise TableError(f"{name} cannot change on a living table: {before!r} to {wanted!r}; make a new one")
         self.spec = spec
         self.limiter.rule = spec.limiter
         if self._admission is not None:
-            self._spare_victims(self._admission)
-        surplus = self.size - spec.max_items
-        if surplus > 0:
-            self._remove(self._remover.select_distinct(surplus, generator=self.removal_generator), reason="evicted")
-        if spec.max_items > self.items.capacity:
-            self.items.grow(spec.max_items)
+            self._admission.begin_anew()
+        self.fit()
+        if spec.items_per_shard > self.items.capacity:
+            self.items.grow(spec.items_per_shard)
         self.rebuild_selectors()
+
+    def fit(self) -> None:
+        """Remove what exceeds the table's limits, by the remover's rule."""
+        surplus = self.size - self.spec.items_per_shard
+        if surplus > 0:
+            self.remove(self.remover.select_distinct(surplus, generator=self.removal_generator), reason="evicted")
+        if self.spec.max_bytes is not None:
+            self.shrink_to_bytes()
 
     def selector_orders(self) -> dict[str, Ints]:
         """What `rebuild_selectors` needs besides the items to make equal selectors."""
-        orders = {"sampler_order": self._sampler.order(), "remover_order": self._remover.order()}
+        orders = {"sampler_order": self.sampler.order(), "remover_order": self.remover.order()}
         return {name: order for name, order in orders.items() if order is not None}
 
-    def rebuild_selectors(self, orders: Mapping[str, Ints] | None = None) -> None:
-        """Make both selectors anew from the items, oldest first unless an order is given."""
+    def rebuild_selectors(
+        self, orders: Mapping[str, Ints] | None = None, *, facts: Mapping[str, Mapping[str, float]] | None = None
+    ) -> None:
+        """Make both selectors anew from the items, oldest first unless an order is given, with what they say of themselves."""
         spec, items = self.spec, self.items
         live = items.live()
-        self._sampler = make_selector(spec.sampler, capacity=items.capacity)
-        self._remover = make_selector(spec.remover, capacity=items.capacity)
-        for name, selector in (("sampler_order", self._sampler), ("remover_order", self._remover)):
+        self.sampler = make_selector(spec.sampler, capacity=items.capacity)
+        self.remover = make_selector(spec.remover, capacity=items.capacity)
+        items.gated[live] = False
+        for name, selector in (("sampler_order", self.sampler), ("remover_order", self.remover)):
             order = (orders or {}).get(name, live)
-            order = order if len(order) == len(live) else live
-            selector.insert(order, items.priority[order].astype(np.float64))
+            self.enter(selector, order if len(order) == len(live) else live)
+            selector.resume((facts or {}).get(name.partition("_")[0], {}))
+        self._left = np.zeros(items.capacity if spec.max_times_sampled else 0, np.int32)
         if spec.max_times_sampled:
-            left = spec.max_times_sampled - items.times_sampled[live].astype(np.int64)
-            self._uses_left = int(left.sum())
-            self._remove(live[left <= 0], reason="exhausted")
-
-
-def _occurrence(slots: Ints) -> Ints:
-    """How often the same value stands before, for each value."""
-    order = np.argsort(slots, kind="stable")
-    ordered = slots[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    rank = np.arange(len(slots)) - np.repeat(starts, np.diff(np.r_[starts, len(slots)]))
-    occurrence = np.empty(len(slots), np.int64)
-    occurrence[order] = rank
-    return occurrence
+            self._left[live] = spec.max_times_sampled - items.times_sampled[live]
+            self._uses_left = int(self._left[live].sum())
+            self.remove(live[self._left[live] <= 0], reason="exhausted")
+        if spec.max_lag_versions:
+            self._gate(items.live())

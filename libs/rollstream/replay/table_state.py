@@ -1,154 +1,122 @@
-"""A table's state as arrays and facts, and a table from such a state.
+"""The items of one table with their addresses, for checkpoints and for moving them elsewhere, and back.
 
-The arrays hold the items (oldest first), the order of free slots and of random selectors, and, for each writer, how far its
-environments were written; the facts are the counters, the limiter's numbers and the random generators. Chunk references are not
-stored: they follow from items and writers. A table made from a state goes on exactly as the first would have.
-
-A state is taken between two entries; what an entry half admitted would add is in the log and comes again.
+    table_state(table) ─▶ arrays, oldest item first: key, number, writer, env, start, run_start, length, lead, priority, ...
+    import_items(group, name, state)     into a table whose rows of these items are in Redis already, under these addresses
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.errors import TableError
+from rollstream.errors import SchemaMismatch, TableError
+from rollstream.replay.group import TableGroup
+from rollstream.replay.group_state import load_facts, table_facts
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.ranges import concatenated_ranges
-from rollstream.replay.streams import WriterStreams
 from rollstream.replay.table import Table
 
-__all__ = ["ITEM_COLUMNS", "clear", "load_state", "table_state"]
+__all__ = ["ITEM_COLUMNS", "import_items", "table_state"]
 
 Ints = npt.NDArray[np.int64]
 
-ITEM_COLUMNS = ("number", "writer", "env", "start", "length", "priority", "times_sampled")
+ITEM_COLUMNS = (
+    "key",
+    "number",
+    "writer",
+    "env",
+    "start",
+    "run_start",
+    "length",
+    "lead",
+    "priority",
+    "version",
+    "times_sampled",
+)
+COPIED = ("length", "lead", "priority", "version", "times_sampled")
 
 
-def table_state(table: Table, *, with_streams: bool = True) -> PackedArrays:
-    """Everything that `load_state` needs to make an equal table; without streams, only its items (at any time)."""
-    if with_streams and table.admitting is not None:
-        raise TableError("table state is taken between two entries; one is half admitted")
-    live = table.items.live()
-    arrays: dict[str, npt.NDArray[Any]] = {name: getattr(table.items, name)[live] for name in ITEM_COLUMNS}
-    arrays["slot"] = live.astype(np.uint32)
-    writers = sorted(table.streams) if with_streams else []
-    streams = [table.streams[writer] for writer in writers]
-    arrays["stream_writer"] = np.array(writers, np.uint32)
-    arrays["stream_sequence"] = np.array([stream.sequence for stream in streams], np.uint64)
-    arrays["stream_environments"] = np.array([len(stream.keep) for stream in streams], np.uint32)
-    nothing = np.zeros(0, np.int64)
-    arrays["stream_keep"] = np.concatenate([nothing, *(stream.keep for stream in streams)])
-    arrays["stream_end"] = np.concatenate([nothing, *(stream.end for stream in streams)])
-    if with_streams:
-        arrays["free_slot"] = table.items.free_slots().astype(np.uint32)
-        arrays |= {name: order.astype(np.uint32) for name, order in table.selector_orders().items()}
-    facts = {
-        "inserted": table.limiter.inserted,
-        "sampled": table.limiter.sampled,
-        "next_number": table.items.next_number,
-        "max_priority": table.max_priority,
-        "counters": dict(table.counters),
-        "sampling_generator": table.sampling_generator.bit_generator.state,
-        "removal_generator": table.removal_generator.bit_generator.state,
-        "spec": table.spec.model_dump(mode="json"),
+def table_state(table: Table) -> PackedArrays:
+    """All items with their addresses, and what `table_facts` tells; at any time."""
+    items, runs = table.items, table.rows.runs
+    live = items.live()
+    run = items.run[live]
+    arrays = {
+        "key": items.key[live],
+        "number": items.numbers(live),
+        "writer": runs.writer[run],
+        "env": runs.env[run],
+        "start": table.start_rows(live),
+        "run_start": runs.start[run],
     }
-    return PackedArrays(facts=facts, arrays=arrays)
+    arrays |= {name: getattr(items, name)[live] for name in COPIED}
+    return PackedArrays(facts=table_facts(table), arrays=arrays)
 
 
-def load_state(table: Table, state: PackedArrays) -> None:
-    """Fill an empty table. Items keep their keys; those beyond `max_items` leave by the remover's rule.
+def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
+    """Put the items of `state` in the place of what the table holds; returns how many are in.
 
-    A missing priority column (lost, damaged) is made up for by the highest priority so far, and counted.
+    What exceeds the table's limits leaves by its remover's rule. A missing priority column starts at the highest priority so far.
+    Their rows must be addressed by writers that this row space does not know, as an importer's are.
     """
-    arrays, facts = state.arrays, state.facts
-    if table.size or table.admitting is not None:
-        raise TableError(f"table state is loaded into an empty table, this one holds {table.size} items; clear it first")
-    _load_streams(table, arrays)
-    _load_facts(table, facts)
-    slots = arrays["slot"].astype(np.int64)
+    table, arrays = group.tables[name], state.arrays
+    if table.admitting:
+        raise TableError(f"table {name} is restored between two entries; one is half admitted")
+    keys = arrays["key"].astype(np.uint64)
+    if len(np.unique(keys)) != len(keys):
+        raise SchemaMismatch(f"restored items of table {name} have {len(keys) - len(np.unique(keys))} keys twice; export it again")
+    table.remove_all()
+    load_facts(table, state.facts)
+    count = len(keys)
     items = table.items
-    free = arrays["free_slot"].astype(np.int64) if "free_slot" in arrays else None
-    used = slots if free is None else np.concatenate([slots, free])
-    if len(used) and int(used.max()) >= items.capacity:
-        items.grow(int(used.max()) + 1)
-    items.occupy(slots, arrays["number"], free=free)
-    for name in ITEM_COLUMNS:
-        if name in arrays:
-            getattr(items, name)[slots] = arrays[name]
+    if count > items.capacity:
+        items.grow(count)
+    if not count:
+        return 0
+    slots = items.allocate(keys)
+    items.number[slots] = arrays["number"].astype(np.uint64).astype(np.uint32)
+    items.next_number = max(int(state.facts["next_number"]), int(arrays["number"].max()) + 1)
+    for column in COPIED:
+        if column in arrays:
+            getattr(items, column)[slots] = arrays[column]
     if "priority" not in arrays:
         items.priority[slots] = table.max_priority
-        table.counters["priorities_rebuilt"] += len(slots)
-    _rebuild_references(table, slots)
-    table.rebuild_selectors({name: array.astype(np.int64) for name, array in arrays.items() if name.endswith("_order")})
-    if table.size > table.spec.max_items:
-        table.apply(table.spec)
+        table.counters["priorities_rebuilt"] += count
+    items.born[slots] = group.rows.row_clock & 0xFFFFFFFF
+    _give_runs(group, table, slots, arrays)
+    _give_chunks(group, table, slots, stored_bytes=int(state.facts.get("stored_bytes", 0)))
+    table.rebuild_selectors()
+    table.fit()
+    return table.size
 
 
-def clear(table: Table) -> None:
-    """Remove all items; writers keep their place, so that they can go on."""
-    if table.admitting is not None:
-        raise TableError("table is cleared between two entries; one is half admitted")
-    table.remove_all()
+def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: dict[str, npt.NDArray[np.int64]]) -> None:
+    """Runs of the items, each once."""
+    runs = group.rows.runs
+    run_key = np.stack([arrays[name].astype(np.int64) for name in ("writer", "env", "run_start")], axis=1)
+    unique, which = np.unique(run_key, axis=0, return_inverse=True)
+    places = runs.allocate(writer=unique[:, 0].astype(np.uint32), env=unique[:, 1].astype(np.uint32), start=unique[:, 2])
+    run = places[which.reshape(-1)]
+    table.items.run[slots] = run
+    table.items.offset[slots] = arrays["start"].astype(np.int64) - arrays["run_start"].astype(np.int64)
+    runs.hold(run)
+    runs.release(places)
 
 
-def _load_streams(table: Table, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    if "stream_writer" not in arrays:
-        return
-    ends = np.cumsum(arrays["stream_environments"].astype(np.int64))
-    for index, writer in enumerate(arrays["stream_writer"].tolist()):
-        part = slice(int(ends[index]) - int(arrays["stream_environments"][index]), int(ends[index]))
-        table.streams[writer] = WriterStreams(
-            keep=arrays["stream_keep"][part].copy(),
-            end=arrays["stream_end"][part].copy(),
-            sequence=int(arrays["stream_sequence"][index]),
-            pins=np.zeros(0, np.int64),
-        )
-
-
-def _load_facts(table: Table, facts: Mapping[str, Any]) -> None:
-    table.limiter.inserted = int(facts["inserted"])
-    table.limiter.sampled = int(facts["sampled"])
-    table.items.next_number = max(table.items.next_number, int(facts["next_number"]))
-    table.max_priority = float(facts["max_priority"])
-    for name, count in facts["counters"].items():
-        table.counters[name] = max(table.counters[name], count)
-    table.sampling_generator.bit_generator.state = facts["sampling_generator"]
-    table.removal_generator.bit_generator.state = facts["removal_generator"]
-
-
-def _rebuild_references(table: Table, slots: Ints) -> None:
-    """Number all chunks that items cover or writers pin, in order of their address, and count who holds each."""
-    items, chunk_rows = table.items, table.spec.chunk_rows
-    first = items.start[slots] // chunk_rows
-    chunks = items.chunks(slots, chunk_rows=chunk_rows)
-    writers = list(table.streams)
-    stream = [_stream_ids(items.writer[slots], items.env[slots])]
-    low, count = [first], [chunks]
-    for writer in writers:
-        streams = table.streams[writer]
-        environments = np.arange(len(streams.keep), dtype=np.uint32)
-        stream.append(_stream_ids(np.full(len(environments), writer, np.uint32), environments))
-        low.append(streams.keep // chunk_rows)
-        count.append(-(-streams.end // chunk_rows) - low[-1])
-    lengths = np.concatenate(count)
-    _, dense = np.unique(np.concatenate(stream), return_inverse=True)
-    chunk_no = concatenated_ranges(np.concatenate(low), lengths)
-    address = (np.repeat(dense, lengths).astype(np.uint64) << np.uint64(40)) | chunk_no.astype(np.uint64)
-    _, places = np.unique(address, return_inverse=True)
-    table.references.rebuild(places.astype(np.int64))
+def _give_chunks(group: TableGroup, table: Table, slots: Ints, *, stored_bytes: int) -> None:
+    """Places of the chunks that the items cover, in order of their addresses."""
+    rows, chunk_rows = group.rows, group.rows.chunk_rows
+    run, start = table.items.run[slots], table.start_rows(slots)
+    low = start // chunk_rows
+    lengths = (start + table.items.length[slots] - 1) // chunk_rows - low + 1
+    stream = (rows.runs.writer[run].astype(np.uint64) << np.uint64(32)) | rows.runs.env[run]
+    _, dense = np.unique(stream, return_inverse=True)
+    address = (np.repeat(dense, lengths).astype(np.uint64) << np.uint64(40)) | concatenated_ranges(low, lengths).astype(np.uint64)
+    unique, which = np.unique(address, return_inverse=True)
+    sizes = np.full(len(unique), stored_bytes // len(unique), np.uint32) if stored_bytes else None
+    places = rows.references.allocate(len(unique), sizes=sizes)
+    rows.references.link(places)
     starts = np.cumsum(lengths) - lengths
-    items.first_place[slots] = places[starts[: len(slots)]]
-    row = len(slots)
-    for index, writer in enumerate(writers):
-        pinned = int(count[index + 1].sum())
-        begin = int(starts[row]) if pinned else 0
-        table.streams[writer].pins = places[begin : begin + pinned].astype(np.int64)
-        row += len(count[index + 1])
-
-
-def _stream_ids(writer: npt.NDArray[np.uint32], env: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
-    return (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)
+    table.items.first_place[slots] = places[which.reshape(-1)[starts]]
+    rows.references.hold(places[which.reshape(-1)], np.ones(len(which), np.int64))
+    rows.references.drop_first_hold(places)

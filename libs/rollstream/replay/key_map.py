@@ -1,0 +1,97 @@
+"""Which slot holds the item of a key: a page table, since keys of one writer are consecutive numbers.
+
+    key ─▶ page (key >> 8) ─▶ searched in the sorted list of pages that are in use ─▶ 256 slots of that page
+
+Four bytes an item where keys are dense, no loop per item. A page goes when its last item goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["KeyMap"]
+
+Ints = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+PAGE_BITS = 8
+PAGE = 1 << PAGE_BITS
+BITS = np.uint64(PAGE_BITS)
+WITHIN = np.uint64(PAGE - 1)
+ONE = np.int32(1)
+
+
+class KeyMap:
+    """Slots by key.
+
+    >>> slots = KeyMap()
+    >>> slots.insert(np.array([7, 1 << 40], np.uint64), np.array([0, 5]))
+    >>> found, known = slots.find(np.array([1 << 40, 8], np.uint64))
+    >>> found.tolist(), known.tolist()
+    ([5, 0], [True, False])
+    """
+
+    def __init__(self) -> None:
+        self._pages = np.zeros(0, np.uint64)
+        self._places = np.zeros(0, np.int64)
+        self._entries = np.zeros(0, np.int32)  # slot + 1; 0: none
+        self._held = np.zeros(0, np.int32)
+        self._free: list[int] = []
+
+    def find(self, keys: Keys) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Slots [K] of `keys` [K] and whether there is one; where not, the slot is 0 and must not be used."""
+        if not len(self._pages):
+            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        at, known = self._search(keys >> BITS)
+        slots = self._entries[self._entry(at, keys)].astype(np.int64) - 1
+        known &= slots >= 0
+        slots[~known] = 0
+        return slots, known
+
+    def insert(self, keys: Keys, slots: Ints) -> None:
+        """Note the slots [K] of new `keys` [K], which are distinct."""
+        pages = keys >> BITS
+        at, known = self._search(pages) if len(self._pages) else (pages, np.zeros(len(keys), np.bool_))
+        if not known.all():
+            self._add_pages(np.unique(pages[~known]))
+            at, _ = self._search(pages)
+        self._entries[self._entry(at, keys)] = slots + 1
+        np.add.at(self._held, self._places[at], ONE)
+
+    def remove(self, keys: Keys) -> None:
+        """Forget `keys` [K], all of them known and distinct."""
+        at, _ = self._search(keys >> BITS)
+        self._entries[self._entry(at, keys)] = 0
+        places = self._places[at]
+        np.subtract.at(self._held, places, ONE)
+        empty = self._held[places] == 0
+        if empty.any():
+            gone = np.unique(at[empty])
+            self._free += self._places[gone].tolist()
+            self._pages = np.delete(self._pages, gone)
+            self._places = np.delete(self._places, gone)
+
+    def _search(self, pages: Keys) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        at = self._pages.searchsorted(pages)
+        np.minimum(at, len(self._pages) - 1, out=at)
+        return at, self._pages[at] == pages
+
+    def _entry(self, at: Ints, keys: Keys) -> Ints:
+        entries: Ints = (self._places[at] << PAGE_BITS) + (keys & WITHIN).astype(np.int64)
+        return entries
+
+    def _add_pages(self, pages: Keys) -> None:
+        missing = len(pages) - len(self._free)
+        if missing > 0:
+            used = len(self._held)
+            size = max(16, used * 2, used + missing)
+            self._held = np.concatenate([self._held, np.zeros(size - used, np.int32)])
+            entries = np.zeros(size << PAGE_BITS, np.int32)
+            entries[: len(self._entries)] = self._entries
+            self._entries = entries
+            self._free += range(size - 1, used - 1, -1)
+        places = np.array([self._free.pop() for _ in range(len(pages))], np.int64)
+        at = self._pages.searchsorted(pages)
+        self._pages = np.insert(self._pages, at, pages)
+        self._places = np.insert(self._places, at, places)
