@@ -24,7 +24,7 @@ from rollstream.clock import Clock, Deadline
 from rollstream.errors import StoreError, StoreRefused, StoreUnavailable
 from rollstream.seeding import child_generator
 
-__all__ = ["Attempts", "Verdict", "judge", "reply_code"]
+__all__ = ["Attempts", "Verdict", "is_out_of_memory", "judge", "reply_code"]
 
 _LOG = logging.getLogger("rollstream.store")
 _FIRST_PAUSE_S = 0.02
@@ -88,6 +88,11 @@ def reply_code(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error, StoreError) else error
     found = _REPLY_CODE.search(str(cause)) if isinstance(cause, redis.ResponseError) else None
     return found.group(1) if found else ""
+
+
+def is_out_of_memory(error: StoreError) -> bool:
+    """Whether Redis gave up an operation only because its memory is full."""
+    return error.__cause__ is not None and judge(error.__cause__) is Verdict.FULL
 
 
 class Attempts:
