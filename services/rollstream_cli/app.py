@@ -9,6 +9,7 @@ from rollstream_cli.commands.cell import down, scale, up
 from rollstream_cli.commands.checkpoint import checkpoint
 from rollstream_cli.commands.experiments import pause, stop, submit
 from rollstream_cli.commands.logs import logs
+from rollstream_cli.commands.replay import replay
 from rollstream_cli.commands.resume import resume
 from rollstream_cli.commands.status import status
 from rollstream_cli.commands.train import train
@@ -26,4 +27,5 @@ app = typer.Typer(
 for command in (train, resume, up, down, submit, status, logs, scale, pause, stop):
     app.command()(command)
 app.add_typer(checkpoint, name="checkpoint")
+app.add_typer(replay, name="replay")
 app.add_typer(bench, name="bench")

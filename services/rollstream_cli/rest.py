@@ -65,6 +65,10 @@ class Rest:
         """PUT JSON."""
         return self._ask("PUT", path, body=body)
 
+    def patch(self, path: str, body: Any) -> Any:
+        """PATCH JSON."""
+        return self._ask("PATCH", path, body=body)
+
     def ready(self) -> bool:
         """Does the cell answer, and say that it can do its job?"""
         try:
