@@ -15,23 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
 
 from rollstream.errors import SchemaMismatch
+from rollstream.replay.encoding_choice import FRAME_BYTES
 from rollstream.spaces import RowSpec
 
-__all__ = ["Codec", "EncodedChunks", "EncodedRows", "resolve_encoding"]
+__all__ = ["Codec", "EncodedChunks", "EncodedRows"]
 
 Bytes = npt.NDArray[np.uint8]
 
 LEVEL = 3
 """On frames of games 2 to 4 % smaller than level 1 in the same time; level 6 takes three times as long for another 2 to 5 %."""
-WORTH_ROW_BYTES = 2048
-LARGE_COLUMN_BYTES = 1024
 TRIAL_EVERY_CHUNKS = 256
 """How often `delta=None` compresses one chunk both ways to see which is smaller."""
 
@@ -87,17 +86,6 @@ class _Field:
     offset: int
     size: int
     unit: np.dtype[Any] | None
-
-
-def resolve_encoding(row_spec: RowSpec, chunk_rows: int) -> Literal["raw", "zstd"]:
-    """What encoding `auto` means for a table.
-
-    `zstd` when a row has at least 2,048 bytes and an integer column of at least 1,024 bytes (frames, sparse grids, tokens); else
-    `raw`. Small rows cost more time than memory, and floats hardly compress. The number of rows in a chunk does not matter for
-    the choice, but for what it saves: frames in a chunk of 8 take a sixth of what they take alone.
-    """
-    large = any(field.unit is not None and field.size >= LARGE_COLUMN_BYTES for field in _fields(row_spec))
-    return "zstd" if large and row_spec.row_bytes >= WORTH_ROW_BYTES else "raw"
 
 
 class Codec:
@@ -234,7 +222,7 @@ class Codec:
         return regrouped[:, start : start + self._rows * size].reshape(len(regrouped), self._rows, size)
 
     def _differenced(self, delta: int) -> list[_Field]:
-        smallest = {_Delta.LARGE_INTEGERS: LARGE_COLUMN_BYTES, _Delta.INTEGERS: 1}.get(_Delta(delta))
+        smallest = {_Delta.LARGE_INTEGERS: FRAME_BYTES, _Delta.INTEGERS: 1}.get(_Delta(delta))
         if smallest is None:
             return []
         return [field for field in self._fields if field.unit is not None and field.size >= smallest]

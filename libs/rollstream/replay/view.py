@@ -129,6 +129,8 @@ def stacked_run(
         drop: columns on the left that only complete stacks, at least frames - 1.
         clear: whether no run has a boundary inside; then cells left of a run are filled and the result is a view of `column`.
     """
+    if not len(column):
+        return np.zeros((0, column.shape[1] - drop, frames, *column.shape[2:]), column.dtype)
     if not clear:
         length = column.shape[1]
         at = np.arange(drop, length)[:, None] + np.arange(1 - frames, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import SchemaMismatch
-from rollstream.replay.encoding import Codec, resolve_encoding
+from rollstream.replay.encoding import Codec
 from rollstream.spaces import Column, RowSpec
 
 FRAMES = RowSpec(
@@ -154,14 +154,3 @@ def test_an_empty_value_is_refused() -> None:
     values = Codec(Rows()).encode(moving_chunks(Rows(), chunks=1)).values
     with pytest.raises(SchemaMismatch, match="value 1 is empty: a zstd table stores a header byte"):
         Codec(Rows()).decode([*values, b""])
-
-
-def test_auto_is_zstd_for_large_rows_with_a_large_integer_column() -> None:
-    def chosen(*columns: Column) -> str:
-        return resolve_encoding(RowSpec(columns), 8)
-
-    assert chosen(Column(name="observation", dtype="|u1", shape=(84, 84))) == "zstd"
-    assert chosen(Column(name="observation", dtype="<f4", shape=(84, 84))) == "raw"
-    assert chosen(Column(name="a", dtype="|u1", shape=(1023,)), Column(name="b", dtype="<f4", shape=(1000,))) == "raw"
-    assert chosen(Column(name="a", dtype="|u1", shape=(1024,)), Column(name="b", dtype="<f4", shape=(300,))) == "zstd"
-    assert chosen(Column(name="a", dtype="|u1", shape=(1024,))) == "raw", "less than 2 KiB a row"
