@@ -1,8 +1,8 @@
 """All tables over one row space on one shard: an entry of their log is open until each of them has admitted its items.
 
-    log ─▶ begin(entry) ─▶ RowSpace ─▶ Table "replay"   (the primary: the rows are its)
-                                  └──▶ Table "recent"   (rows_of="replay")
-           admit() ... ─▶ all in: the row space lets go of what is no longer needed
+log ─▶ begin(entry) ─▶ RowSpace ─▶ Table "replay"   (the primary: the rows are its)
+                              └──▶ Table "recent"   (rows_of="replay")
+       admit() ... ─▶ all in: the row space lets go of what is no longer needed
 """
 
 from __future__ import annotations

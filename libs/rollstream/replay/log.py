@@ -125,7 +125,10 @@ def encode_insert(entry: InsertEntry) -> bytes:
     header["layout"], header["writer"], header["sequence"] = LAYOUT_VERSION, entry.writer, entry.sequence
     header["environments"], header["items"], header["episodes"] = len(entry.keep), entry.items, len(entry.episode_env)
     header["first_ordinal"] = entry.first_ordinal
-    flags, parts = 0, [entry.keep.astype("<u8"), entry.end.astype("<u8"), entry.episode_start.astype("<u8"), entry.start.astype("<u8")]
+    flags, parts = (
+        0,
+        [entry.keep.astype("<u8"), entry.end.astype("<u8"), entry.episode_start.astype("<u8"), entry.start.astype("<u8")],
+    )
     if entry.key is not None:
         flags |= HAS_KEY
         parts.append(entry.key.astype("<u8"))

@@ -197,4 +197,3 @@ class TableSpec(Frozen):
             f"{limiter.samples_per_insert:g}; writers and samplers would wait for each other, so raise tolerance_items to "
             f"{math.ceil(need / 2)} or sample smaller batches"
         )
-

@@ -32,7 +32,6 @@ def addresses(env: Ints, row: Ints) -> Ints:
     return packed
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """Chunks that items of one entry may cover: places, environment after environment.

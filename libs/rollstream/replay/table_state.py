@@ -1,7 +1,7 @@
 """The items of one table with their addresses, for checkpoints and for moving them elsewhere, and back.
 
-    table_state(table) ─▶ arrays, oldest item first: key, number, writer, env, start, run_start, length, lead, priority, ...
-    import_items(group, name, state)     into a table whose rows of these items are in Redis already, under these addresses
+table_state(table) ─▶ arrays, oldest item first: key, number, writer, env, start, run_start, length, lead, priority, ...
+import_items(group, name, state)     into a table whose rows of these items are in Redis already, under these addresses
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
         raise TableError(f"table {name} is restored between two entries; one is half admitted")
     keys = arrays["key"].astype(np.uint64)
     if len(np.unique(keys)) != len(keys):
-        raise SchemaMismatch(f"restored items of table {name} have {len(keys) - len(np.unique(keys))} keys twice; export it again")
+        raise SchemaMismatch(
+            f"restored items of table {name} have {len(keys) - len(np.unique(keys))} keys twice; export it again"
+        )
     table.remove_all()
     load_facts(table, state.facts)
     count = len(keys)

@@ -1,4 +1,4 @@
-"""A table's state: the same table comes back, whatever state it was in."""
+"""Items of a table with their addresses: out of one table, into another."""
 
 from __future__ import annotations
 
@@ -7,134 +7,108 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollstream.errors import TableError
-from rollstream.replay import MinSize, Prioritized, SampleToInsertRatio, Table, TableSpec, Uniform
-from rollstream.replay.log import InsertEntry, UpdateEntry
-from rollstream.replay.packed import PackedArrays, pack, unpack
-from rollstream.replay.table_state import clear, load_state, table_state
+from rollstream.errors import SchemaMismatch, TableError
+from rollstream.replay.group import TableGroup
+from rollstream.replay.limiter_spec import SampleToInsertRatio
+from rollstream.replay.log import InsertEntry
+from rollstream.replay.packed import PackedArrays
+from rollstream.replay.selector_spec import Prioritized
+from rollstream.replay.spec import TableSpec
+from rollstream.replay.table_state import import_items, table_state
 
 ROWS = [["observation", "<f4", [4]], ["reward", "<f4", []]]
 
 
-def make_table(**changes: Any) -> Table:
-    return Table(TableSpec(**{"name": "replay", "max_items": 50, "rows": ROWS, **changes}), seed=1)
+def make_group(**changes: Any) -> TableGroup:
+    return TableGroup(TableSpec(**{"name": "replay", "max_items": 50, "rows": ROWS, **changes}), seed=1)
 
 
-def entry(sequence: int, *, writer: int = 1, items: int = 20, environments: int = 2) -> InsertEntry:
-    """`items` items of three rows in each environment, over chunks that overlap."""
+def entry(sequence: int, *, writer: int, items: int = 20) -> InsertEntry:
     first = (sequence - 1) * items
-    start = np.tile(np.arange(first, first + items, dtype=np.uint64), environments)
     return InsertEntry(
         writer=writer,
         sequence=sequence,
-        default_priority=True,
-        keep=np.full(environments, first + items, np.uint64),
-        end=np.full(environments, first + items + 2, np.uint64),
-        start=start,
-        env=np.repeat(np.arange(environments, dtype=np.uint32), items),
-        length=np.full(len(start), 3, np.uint32),
-        priority=np.zeros(len(start), np.float32),
+        keep=np.array([first + items], np.uint64),
+        end=np.array([first + items + 2], np.uint64),
+        start=np.arange(first, first + items, dtype=np.uint64),
+        env=np.zeros(items, np.uint32),
+        length=np.full(items, 3, np.uint32),
+        version=np.full(items, 7, np.uint32),
+        episode_env=np.zeros(1, np.uint32),
+        episode_start=np.array([first + 3], np.uint64),
+        first_ordinal=first,
+        priority=np.arange(1, items + 1, dtype=np.float32),
+        lead=np.arange(items, dtype=np.uint16) % 2,
     )
 
 
-def filled(**changes: Any) -> Table:
-    table = make_table(**changes)
-    for sequence in (1, 2, 3):
-        for writer in (1, 2):
-            assert table.begin(entry(sequence, writer=writer))
-            table.admit()
-    table.take_garbage()
-    return table
+def filled(**changes: Any) -> TableGroup:
+    group = make_group(**changes)
+    for sequence in (1, 2):
+        assert group.begin(entry(sequence, writer=4))
+        group.admit()
+    group.take_garbage()
+    return group
 
 
-def copy_of(table: Table, spec: TableSpec | None = None) -> Table:
-    state = table_state(table)
-    copied = Table(spec or table.spec, seed=99)
-    load_state(copied, unpack(pack(state.facts, state.arrays), what="state"))
-    return copied
-
-
-def assert_equal_states(left: Table, right: Table) -> None:
-    one, other = table_state(left), table_state(right)
-    assert one.facts == other.facts
-    assert {name: array.tolist() for name, array in one.arrays.items()} == {
-        name: array.tolist() for name, array in other.arrays.items()
-    }
+def moved(state: PackedArrays, *, writer: int) -> PackedArrays:
+    """As an importer does it: the rows lie under its own name now."""
+    arrays = {**state.arrays, "writer": np.full(len(state.arrays["key"]), writer, np.uint32)}
+    return PackedArrays(facts=state.facts, arrays=arrays)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 4])
-@pytest.mark.parametrize("remover", [Uniform(), Prioritized()])
-def test_a_copy_goes_on_exactly_like_the_original(chunk_rows: int, remover: Any) -> None:
-    table = filled(sampler=Prioritized(), remover=remover, chunk_rows=chunk_rows)
-    table.sample(10)
-    table.update(UpdateEntry(keys=table.sample(10).keys, priority=np.arange(10, dtype=np.float32)))
-    copied = copy_of(table)
-    assert_equal_states(table, copied)
-    for one in (table, copied):
-        for sequence in (4, 5):
-            assert one.begin(entry(sequence))
-            one.admit()
-    assert table.sample(20).keys.tolist() == copied.sample(20).keys.tolist()
-    garbage, copied_garbage = table.take_garbage(), copied.take_garbage()
-    assert sorted(zip(garbage.writer, garbage.env, garbage.chunk_no, strict=True)) == sorted(
-        zip(copied_garbage.writer, copied_garbage.env, copied_garbage.chunk_no, strict=True)
-    )
-    assert_equal_states(table, copied)
+def test_imported_items_are_the_exported_ones_under_their_keys(chunk_rows: int) -> None:
+    source = filled(sampler=Prioritized(), chunk_rows=chunk_rows)
+    source.primary.sample(12)
+    target = make_group(sampler=Prioritized(), chunk_rows=chunk_rows)
+    assert target.begin(entry(1, writer=9))
+    target.admit()
+    assert import_items(target, "replay", moved(table_state(source.primary), writer=30)) == 40
+    one, other = table_state(source.primary), table_state(target.primary)
+    for name, array in one.arrays.items():
+        if name != "writer":
+            assert array.tolist() == other.arrays[name].tolist(), name
+    assert set(other.arrays["writer"].tolist()) == {30}
+    assert target.rows.runs.alive >= 3
+    target.take_garbage()
+    target.primary.remove_all()
+    freed = target.take_garbage()
+    assert sorted(set(zip(freed.writer.tolist(), freed.chunk_no.tolist(), strict=True))) == [
+        (30, number) for number in range(-(-42 // chunk_rows))
+    ]
 
 
-def test_an_empty_table_comes_back_empty() -> None:
-    assert_equal_states(make_table(), copy_of(make_table()))
+def test_what_exceeds_the_new_limits_leaves_by_the_remover() -> None:
+    target = make_group(max_items=10)
+    assert import_items(target, "replay", moved(table_state(filled().primary), writer=30)) == 10
+    assert target.primary.start_rows(target.primary.items.live()).tolist() == list(range(30, 40))
+    assert target.begin(entry(1, writer=31))
+    assert target.admit() == 20
 
 
-def test_a_smaller_table_keeps_what_its_remover_leaves_and_all_counters() -> None:
-    table = filled()
-    copied = copy_of(table, table.spec.model_copy(update={"max_items": 10}))
-    newest = table.items.number[table.items.live()][-10:]
-    assert copied.items.number[copied.items.live()].tolist() == newest.tolist()
-    assert copied.limiter.inserted == table.limiter.inserted
-    assert len(copied.take_garbage()) > 0
-    assert copied.begin(entry(4))
-    assert copied.admit() == 40
-    assert copied.size == 10
-
-
-def test_changed_use_limits_apply_to_restored_items() -> None:
-    table = filled()
-    table.sample(30)
-    used_up = int((table.items.times_sampled >= 2).sum())
-    assert used_up > 0
-    copied = copy_of(table, table.spec.model_copy(update={"max_times_sampled": 2}))
-    assert copied.size == table.size - used_up
-
-
-def test_lost_priorities_become_the_highest_so_far() -> None:
-    table = filled(sampler=Prioritized())
-    table.update(UpdateEntry(keys=table.sample(5).keys, priority=np.full(5, 3.0, np.float32)))
-    state = table_state(table)
+def test_lost_priorities_start_at_the_highest_so_far() -> None:
+    state = moved(table_state(filled().primary), writer=30)
     arrays = {name: array for name, array in state.arrays.items() if name != "priority"}
-    copied = make_table(sampler=Prioritized())
-    load_state(copied, PackedArrays(facts=state.facts, arrays=arrays))
-    assert set(copied.items.priority[copied.items.live()].tolist()) == {3.0}
-    assert copied.counters["priorities_rebuilt"] == 50
+    target = make_group()
+    import_items(target, "replay", PackedArrays(facts=state.facts, arrays=arrays))
+    assert set(target.primary.items.priority[:40].tolist()) == {20.0}
+    assert target.primary.counters["priorities_rebuilt"] == 40
 
 
-def test_clearing_keeps_rows_that_writers_still_need() -> None:
-    table = filled()
-    clear(table)
-    assert table.size == 0
-    assert table.references.held == 2 * 2 * 2  # two writers, two environments, two open rows each
-    assert table.begin(entry(4))
-    assert table.admit() == 40
+def test_an_empty_state_empties_the_table() -> None:
+    target = filled()
+    assert import_items(target, "replay", table_state(make_group().primary)) == 0
+    assert target.primary.size == 0
 
 
-def test_states_are_taken_and_loaded_only_where_they_mean_something() -> None:
-    table = make_table(limiter=SampleToInsertRatio(samples_per_insert=1, min_items=5, tolerance_items=2))
-    assert table.begin(entry(1))
-    table.admit()
-    with pytest.raises(TableError, match="table state is taken between two entries; one is half admitted"):
-        table_state(table)
-    with pytest.raises(TableError, match="table is cleared between two entries"):
-        clear(table)
-    assert len(table_state(table, with_streams=False).arrays["number"]) == table.size
-    with pytest.raises(TableError, match="table state is loaded into an empty table, this one holds"):
-        load_state(filled(limiter=MinSize()), table_state(filled()))
+def test_what_cannot_be_imported_is_refused() -> None:
+    state = table_state(filled().primary)
+    twice = PackedArrays(facts=state.facts, arrays={**state.arrays, "key": np.zeros(40, np.uint64)})
+    with pytest.raises(SchemaMismatch, match="restored items of table replay have 39 keys twice"):
+        import_items(make_group(), "replay", twice)
+    busy = make_group(limiter=SampleToInsertRatio(samples_per_insert=1, min_items=5, tolerance_items=2))
+    assert busy.begin(entry(1, writer=4))
+    busy.admit()
+    with pytest.raises(TableError, match="table replay is restored between two entries"):
+        import_items(busy, "replay", state)

@@ -9,14 +9,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollstream.replay import Fifo, MinSize, Prioritized, SampleToInsertRatio, Table, TableSpec, Uniform
+from rollstream.replay.group import TableGroup
+from rollstream.replay.group_state import capture, load_snapshot
+from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
 from rollstream.replay.log import DeleteEntry, InsertEntry, UpdateEntry
 from rollstream.replay.packed import pack, unpack
+from rollstream.replay.selector_spec import Fifo, Lifo, MaxHeap, MinHeap, Prioritized, Uniform, WithoutReplacement
+from rollstream.replay.spec import TableSpec
 from rollstream.replay.sum_tree import SumTree
-from rollstream.replay.table_state import load_state, table_state
+from rollstream.replay.table import Table
 
 ROWS = [["observation", "<f4", []], ["reward", "<f4", []]]
-SELECTORS = st.sampled_from([Uniform(), Fifo(), Prioritized(exponent=1.0)])
+SELECTORS = st.sampled_from([Uniform(), Fifo(), Lifo(), MinHeap(), MaxHeap(), WithoutReplacement(), Prioritized(exponent=1.0)])
 
 
 class Model:
@@ -25,6 +29,7 @@ class Model:
     def __init__(self, *, environments: int, chunk_rows: int) -> None:
         self.environments, self.chunk_rows = environments, chunk_rows
         self.sequence: Counter[int] = Counter()
+        self.ordinals: Counter[int] = Counter()
         self.rows: Counter[tuple[int, int]] = Counter()
         self.pinned: dict[tuple[int, int], tuple[int, int]] = {}
         self.freed: set[tuple[int, int, int]] = set()
@@ -44,25 +49,30 @@ class Model:
             end.append(last)
             self.rows[writer, index] = last
             self.pinned[writer, index] = (keep[-1], last)
-        return InsertEntry(
+        entry = InsertEntry(
             writer=writer,
             sequence=self.sequence[writer],
-            default_priority=True,
             keep=np.array(keep, np.uint64),
             end=np.array(end, np.uint64),
             start=np.array(start, np.uint64),
             env=np.array(env, np.uint32),
             length=np.full(len(start), span, np.uint32),
-            priority=np.zeros(len(start), np.float32),
+            version=np.zeros(len(start), np.uint32),
+            episode_env=np.array([index for index in range(self.environments) if counts[index] > 2], np.uint32),
+            episode_start=np.array([end[index] - 2 for index in range(self.environments) if counts[index] > 2], np.uint64),
+            first_ordinal=self.ordinals[writer],
         )
+        self.ordinals[writer] += entry.items
+        return entry
 
     def required(self, table: Table) -> set[tuple[int, int, int]]:
         """Chunks that items cover or writers pin."""
         items, needed = table.items, set()
         for slot in items.live().tolist():
-            first, last = int(items.start[slot]), int(items.start[slot] + items.length[slot] - 1)
+            first = int(table.start_rows(np.array([slot]))[0])
+            last, run = first + int(items.length[slot]) - 1, int(items.run[slot])
             for chunk in range(first // self.chunk_rows, last // self.chunk_rows + 1):
-                needed.add((int(items.writer[slot]), int(items.env[slot]), chunk))
+                needed.add((int(table.rows.runs.writer[run]), int(table.rows.runs.env[run]), chunk))
         for (writer, env), (low, end) in self.pinned.items():
             needed |= {(writer, env, chunk) for chunk in range(low // self.chunk_rows, -(-end // self.chunk_rows))}
         return needed
@@ -70,7 +80,7 @@ class Model:
     def written(self) -> set[tuple[int, int, int]]:
         return {(writer, env, chunk) for (writer, env), rows in self.rows.items() for chunk in range(-(-rows // self.chunk_rows))}
 
-    def collect(self, table: Table) -> None:
+    def collect(self, table: TableGroup) -> None:
         garbage = table.take_garbage()
         for address in zip(garbage.writer.tolist(), garbage.env.tolist(), garbage.chunk_no.tolist(), strict=True):
             assert address not in self.freed, "a chunk is freed once"
@@ -109,32 +119,38 @@ def test_chunks_live_exactly_as_long_as_somebody_needs_them(
         chunk_rows=chunk_rows,
         rows=ROWS,  # type: ignore[arg-type]
     )
-    table, model = Table(spec, seed=1), Model(environments=2, chunk_rows=chunk_rows)
+    group, model = TableGroup(spec, seed=1), Model(environments=2, chunk_rows=chunk_rows)
     inserted = 0
     for kind, writer, counts, span in operations:
-        keys = table.items.keys(table.items.live())
+        table = group.primary
+        keys = table.items.key[table.items.live()]
         if kind == "insert":
             entry = model.entry(writer, counts, span, overlap=span - 1)
-            assert table.begin(entry)
-            inserted += table.admit()
+            assert group.begin(entry)
+            inserted += group.admit()
         elif kind == "sample" and table.can_sample(2):
             sampled = table.sample(2)
             assert set(sampled.keys.tolist()) <= set(keys.tolist())
             assert (sampled.probability > 0.0).all()
         elif kind == "update":
-            table.update(UpdateEntry(keys=keys[::2], priority=np.arange(len(keys[::2]), dtype=np.float32)))
+            group.update(UpdateEntry(keys=keys[::2], priority=np.arange(len(keys[::2]), dtype=np.float32)))
         elif kind == "delete":
-            table.delete(DeleteEntry(keys=keys[:span]))
+            group.delete(DeleteEntry(keys=keys[:span]))
         elif kind == "restore":
-            model.collect(table)
-            state = table_state(table)
-            table = Table(spec, seed=2)
-            load_state(table, unpack(pack(state.facts, state.arrays), what="state"))
-        model.collect(table)
+            model.collect(group)
+            state = capture(group).packed()
+            group = TableGroup(spec, seed=2)
+            load_snapshot(group, unpack(pack(state.facts, state.arrays), what="state"))
+        model.collect(group)
+        table = group.primary
         assert table.size <= max_items
         assert table.limiter.inserted == inserted
         assert model.freed & model.required(table) == set(), "no row is freed that somebody needs"
         assert model.written() - model.freed == model.required(table), "no row stays that nobody needs"
+        assert int(np.count_nonzero(group.rows.runs.holders)) == group.rows.runs.alive
+        slots, known = table.items.find(table.items.key[table.items.live()])
+        assert known.all()
+        assert slots.tolist() == table.items.live().tolist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -151,18 +167,19 @@ def test_an_accepted_ratio_limiter_holds_its_tolerance_and_never_stops_both_side
     tolerance = max(1.0, spi, (batch + spi) / 2) + extra
     limiter = SampleToInsertRatio(samples_per_insert=spi, min_items=min_items, tolerance_items=tolerance)
     spec = TableSpec(name="replay", max_items=8, limiter=limiter, batch_items=batch, rows=ROWS)  # type: ignore[arg-type]
-    table, model = Table(spec), Model(environments=1, chunk_rows=1)
+    group, model = TableGroup(spec), Model(environments=1, chunk_rows=1)
+    table = group.primary
     for wants_insert in choices:
-        waiting = table.admitting is not None
+        waiting = group.admitting is not None
         can_sample = table.can_sample(batch)
         can_insert = not waiting or table.limiter.can_insert(1, size=table.size)
         assert can_insert or can_sample
         if wants_insert and not waiting:
-            table.begin(model.entry(1, [3], 1, overlap=0))
-            table.admit()
+            group.begin(model.entry(1, [3], 1, overlap=0))
+            group.admit()
         elif can_sample:
             table.sample(batch)
-            table.admit()
+            group.admit()
         if table.limiter.inserted > min_items:
             assert table.limiter.min_diff <= table.limiter.diff <= table.limiter.max_diff
 
@@ -196,19 +213,19 @@ def test_a_sum_tree_finds_what_a_running_sum_finds(writes: Any, shares: list[flo
 @settings(max_examples=60, deadline=None)
 @given(cuts=st.lists(st.integers(0, 40), max_size=12), seed=st.integers(0, 9))
 def test_admission_in_any_pieces_gives_the_same_table(cuts: list[int], seed: int) -> None:
-    def run(pieces: list[int]) -> dict[str, list[Any]]:
+    def run(pieces: list[int]) -> list[int]:
         spec = TableSpec(name="replay", remover=Uniform(), max_items=25, limiter=MinSize(), rows=ROWS)  # type: ignore[arg-type]
-        table, model = Table(spec, seed=seed), Model(environments=2, chunk_rows=1)
+        group, model = TableGroup(spec, seed=seed), Model(environments=2, chunk_rows=1)
+        table = group.primary
         ratio = SampleToInsertRatio(samples_per_insert=1.0, min_items=1, tolerance_items=1.0)
         for _ in range(4):
-            assert table.begin(model.entry(1, [10, 10], 1, overlap=0))
+            assert group.begin(model.entry(1, [10, 10], 1, overlap=0))
             table.limiter.rule = ratio
             for piece in pieces:
                 table.limiter.sampled = max(0, table.limiter.inserted - 2 + piece)
-                table.admit()
+                group.admit()
             table.limiter.rule = MinSize()
-            table.admit()
-        state = table_state(table)
-        return {name: array.tolist() for name, array in state.arrays.items() if name != "free_slot"}
+            group.admit()
+        return capture(group).packed().arrays["0.key"].tolist()
 
-    assert run(cuts)["number"] == run([])["number"]
+    assert run(cuts) == run([])
