@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from rollstream.errors import ConfigError
-from rollstream.replay import Fifo, MinSize, Prioritized, SampleToInsertRatio, TableSpec
+from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
+from rollstream.replay.presets import queue_table, stack_table
+from rollstream.replay.selector_spec import Fifo, MaxHeap, Mixture, Prioritized, Uniform
+from rollstream.replay.spec import TableSpec
+from rollstream.replay.table_memory import chunk_memory_bytes, stored_bytes
 from rollstream.spaces import Column, RowSpec
 
 ROWS = [["observation", "<f4", [4]], ["reward", "<f4", []]]
@@ -77,7 +81,67 @@ def test_unknown_dtypes_and_objects_are_refused() -> None:
         spec(rows=[["observation", "O", []]])
 
 
-def test_predicted_memory_counts_row_key_and_overhead_per_item() -> None:
-    # 25 bytes of row and 16 of header round to 48; 59 of key and 8 of header to 80; 72 for the entry
-    assert spec(remover=Fifo()).predicted_bytes("run-abc123.replay") == 1000 * (48 + 80 + 72)
-    assert spec(chunk_rows=16).predicted_bytes("run-abc123.replay") == 63 * (448 + 80 + 72)
+def test_predicted_memory_counts_rows_log_and_index() -> None:
+    made = spec(remover=Fifo())
+    assert made.predicted_bytes("run-abc123.replay") == 1000 * (made.chunk_memory_bytes("run-abc123.replay") + 30)
+    by_sixteen = spec(chunk_rows=16)
+    assert by_sixteen.predicted_bytes("x.replay") == 63 * by_sixteen.chunk_memory_bytes("x.replay") + 1000 * 30
+    assert spec(rows_of="other").predicted_bytes("x.replay") == 1000 * 30
+    assert spec(max_bytes=100_000).predicted_bytes("x.replay") == 100_000 + 1000 * 30
+    assert made.predicted_index_bytes() == 1024 * (112 + 16)
+    assert spec(shards=2).predicted_index_bytes() == 2 * 512 * (112 + 16)
+
+
+def test_a_chunk_needs_its_value_key_and_entry_as_the_allocator_rounds_them() -> None:
+    # 25 bytes of row and 16 of header round to 48
+    assert stored_bytes(25) == 48
+    assert stored_bytes(405) == 448
+    assert chunk_memory_bytes("x.replay", 405) - chunk_memory_bytes("x.replay", 25) == 400
+
+
+def test_limits_are_shared_out_over_shards() -> None:
+    made = spec(shards=3, max_bytes=1_000_000)
+    assert (made.items_per_shard, made.bytes_per_shard) == (334, 333_334)
+    assert spec().bytes_per_shard is None
+
+
+def test_a_sampler_that_names_one_item_of_the_whole_table_needs_one_shard() -> None:
+    for sampler in (Fifo(), Mixture(parts=((Uniform(), 1.0), (MaxHeap(), 1.0)))):
+        with pytest.raises(ConfigError, match=f"shards == 1 fails: 2; the sampler {sampler.kind} names one item"):
+            spec(shards=2, sampler=sampler)
+        assert spec(shards=2, remover=sampler).shards == 2
+
+
+def test_max_bytes_holds_at_least_a_chunk_for_each_shard() -> None:
+    with pytest.raises(ConfigError, match=r"max_bytes must be >= \d+, one chunk for each shard, got 10"):
+        spec(max_bytes=10)
+
+
+def test_views_and_stacks_name_columns_of_the_rows() -> None:
+    with pytest.raises(ConfigError, match="view and stack name the column 'pixels', the rows have: flags, version, observation"):
+        spec(stack={"pixels": 4})
+    with pytest.raises(ConfigError, match="stack of observation must be between 1 and 256 frames, got 0"):
+        spec(stack={"observation": 0})
+    assert spec(stack={"observation": 4}).stack == {"observation": 4}
+
+
+def test_a_table_cannot_share_the_rows_of_itself() -> None:
+    with pytest.raises(ConfigError, match="rows_of names the table replay itself"):
+        spec(rows_of="replay")
+
+
+def test_auto_stores_large_rows_with_frames_compressed_and_others_raw() -> None:
+    assert spec().resolved_encoding == "raw"
+    assert spec(rows=[["observation", "|u1", [84, 84]]]).resolved_encoding == "zstd"
+    assert spec(rows=[["observation", "<f4", [84, 84]]]).resolved_encoding == "raw"
+    assert spec(encoding="zstd").resolved_encoding == "zstd"
+
+
+def test_queues_and_stacks_give_each_item_once() -> None:
+    queue, stack = (make("moves", max_items=5, rows=ROWS) for make in (queue_table, stack_table))
+    assert (queue.sampler.kind, queue.max_times_sampled, queue.limiter.max_diff) == ("fifo", 1, 5.0)
+    assert (stack.sampler.kind, stack.limiter.kind) == ("lifo", "stack")
+    assert queue.batch_problem(5) == ""
+    assert queue.batch_problem(6) == "batch_items <= max_items * max_times_sampled fails: 6 > 5 * 1; " + (
+        "the table never holds that many uses, so sample smaller batches"
+    )

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError, SchemaMismatch, TableError
+from rollstream.replay.chunks import ChunkAddresses
+from rollstream.replay.coverage import covered
 from rollstream.replay.group import TableGroup
 from rollstream.replay.item_keys import make_keys
 from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
@@ -364,3 +366,15 @@ def test_the_next_entry_waits_for_the_one_before() -> None:
     group.primary.offer(opened, np.arange(2), np.array([1, 2], np.uint64))
     with pytest.raises(TableError, match="offer: the previous entry is not wholly admitted"):
         group.primary.offer(opened, np.arange(2), np.array([3, 4], np.uint64))
+
+
+def test_chunks_that_somebody_needs_are_told_from_others() -> None:
+    group, writer = make_table(max_items=3), OneEnvironment()
+    insert(group, writer.entry(8))  # items at rows 5, 6, 7; row 8 is pinned
+    rows = np.arange(12, dtype=np.uint64)
+    asked = ChunkAddresses(writer=np.full(12, 1, np.uint32), env=np.zeros(12, np.uint32), chunk_no=rows)
+    assert covered(group, asked).tolist() == [False] * 5 + [True] * 7  # beyond row 8: an entry may be on the way
+    group.forget_writer(1)
+    assert covered(group, asked).tolist() == [False] * 5 + [True] * 4 + [False] * 3
+    other = dataclasses.replace(asked, writer=np.full(12, 2, np.uint32))
+    assert not covered(group, other).any()
