@@ -39,12 +39,20 @@ class SampledItems(Protocol):
     def table_items(self) -> int: ...
 
     @property
-    def rows(self) -> npt.NDArray[np.void]:
-        """[B, L] of the table's row dtype."""
+    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Arrays [B, L, ...] by column."""
         ...
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]: ...
+
+    @property
+    def lead(self) -> npt.NDArray[np.int32]: ...
+
+    @property
+    def core_start(self) -> int:
+        """The column of `rows` at which every item's core begins."""
+        ...
 
 
 class LearningAgent(Protocol):

@@ -127,7 +127,7 @@ class LearnerProcess:
         sample = self._tables[table].sample(batch_items=batch_items, deadline_s=deadline_s)
         self._counters.add("items_sampled", len(sample.keys))
         columns = self._agent.columns(sample, env_steps=self._env_steps())
-        acted = sample.rows["version"][:, 0]
+        acted = sample.rows["version"][:, sample.core_start]
         return Batch(
             columns={**columns, "key": sample.keys},
             env_steps=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,41 @@ from rollstream.spaces import Flag
 __all__ = ["n_step"]
 
 
-def n_step(rows: npt.NDArray[np.void], lengths: npt.NDArray[np.integer[Any]], *, discount: float) -> dict[str, npt.NDArray[Any]]:
-    """Columns of one transition per item: from its first row to its last, over k = length - 1 steps.
+def n_step(
+    rows: Mapping[str, npt.NDArray[Any]],
+    lengths: npt.NDArray[np.integer[Any]],
+    *,
+    discount: float,
+    lead: npt.NDArray[np.integer[Any]] | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Columns of one transition per item: from the first row of its core to its last row, over k = core rows - 1 steps.
 
-    Shapes: rows [B, L] of a table's row dtype, lengths [B] -> columns [B, ...].
+    Shapes: rows [B, L, ...] by column, lengths and lead [B] -> columns [B, ...].
+
+    Args:
+        rows, lengths, lead: of a `Sample`. Without `lead` every row of an item is core. Lead rows are left out.
 
     Returns:
         Every column of the first row under its own name (`observation*`, `action*`, what the algorithm added); `reward`: sum of
         discount**j * reward_j for j < k; `discount`: discount**k, or 0 when the last row is a terminal one, for truncation does
         not stop bootstrapping; `next_observation*`: the observations of the last row. All are copies, none shares memory.
     """
-    names = rows.dtype.names or ()
-    if "reward" not in names or not any(_is_observation(name) for name in names):
-        raise SchemaMismatch(f"n_step needs the columns reward and observation; the rows have: {', '.join(names)}")
-    steps = lengths.astype(np.int64) - 1
-    item = np.arange(len(rows))
-    first, last = rows[:, 0], rows[item, steps]
-    reward_t = rows["reward"].astype(np.float64)
-    counts = np.arange(rows.shape[1]) < steps[:, None]
-    powers = discount ** np.arange(rows.shape[1])
+    if not {"flags", "reward"} <= set(rows) or not any(_is_observation(name) for name in rows):
+        raise SchemaMismatch(f"n_step needs the columns flags, reward and observation; the rows have: {', '.join(rows)}")
+    flags = rows["flags"]
+    before = np.zeros(len(lengths), np.int64) if lead is None else lead.astype(np.int64)
+    core = int(((flags[0] & Flag.PAD) == 0).argmax()) + int(before[0]) if len(lengths) else 0
+    steps = lengths.astype(np.int64) - before - 1
+    item, first, last = np.arange(len(lengths)), np.full(len(lengths), core), core + steps
+    reward_t = rows["reward"][:, core:].astype(np.float64)
+    number = np.arange(reward_t.shape[1])
     columns: dict[str, npt.NDArray[Any]] = {
-        name: first[name].copy() for name in names if name not in ("flags", "version", "reward")
+        name: column[item, first] for name, column in rows.items() if name not in ("flags", "version", "reward")
     }
-    columns["reward"] = np.where(counts, reward_t * powers, 0.0).sum(axis=1).astype(np.float32)
-    terminated = (last["flags"] & Flag.TERMINATED) != 0
+    columns["reward"] = np.where(number < steps[:, None], reward_t * discount**number, 0.0).sum(axis=1).astype(np.float32)
+    terminated = (flags[item, last] & Flag.TERMINATED) != 0
     columns["discount"] = np.where(terminated, 0.0, discount**steps).astype(np.float32)
-    columns |= {f"next_{name}": last[name].copy() for name in names if _is_observation(name)}
+    columns |= {f"next_{name}": column[item, last] for name, column in rows.items() if _is_observation(name)}
     return columns
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import SchemaMismatch
+from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.view import ALWAYS, stacked_run, viewed
 from rollstream.spaces import Flag, length_name, present_name
@@ -101,6 +102,12 @@ class RunBatch:
             self.columns[name] = column = make((len(length), self.length, *shape), dtype)
             self.cells[name] = cells(column, len(length), self.length)
 
+    def put(self, rows: npt.NDArray[np.void]) -> None:
+        """Fill in the rows [R] of all items, item after item, of the table's row dtype."""
+        cell = concatenated_ranges(np.arange(len(self._lengths)) * self.length + self.left - self._lead, self._lengths)
+        for name, column in self.columns.items():
+            column.reshape(-1, *column.shape[2:])[cell] = rows[name]
+
     def finished(self, *, what: str) -> FetchedRows:
         """What was read, with padding flagged, stacks and views made; `what` is how errors call the table."""
         begin, end = self.left - self._lead, self.left + self._lengths - self._lead
@@ -143,7 +150,7 @@ class RunBatch:
         if short.any():
             raise SchemaMismatch(
                 f"{what}: an item begins in the middle of an episode with a lead of {int(self._lead[short][0])} rows, stacks of "
-                f"{self._layout.dropped + 1} frames need {self._layout.dropped}; write its items with such a lead"
+                f"{self._layout.dropped + 1} frames need {self._layout.dropped}; give its item rule a history of that many rows"
             )
 
     def _require_rows(self, lengths: Ints, what: str) -> None:

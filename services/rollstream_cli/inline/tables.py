@@ -16,8 +16,9 @@ from rollstream.replay import Sample, Table, TableSpec, WriteResult
 from rollstream.replay.log import InsertEntry, UpdateEntry
 from rollstream.replay.open_rows import OpenRows
 from rollstream.replay.rules import ItemRule
+from rollstream.replay.run_batch import FetchedRows, RunBatch, RunLayout
 from rollstream.replay.samples import SampledItems
-from rollstream.spaces import Flag, Rollout
+from rollstream.spaces import Rollout
 
 __all__ = ["MemoryTable", "MemoryWriter"]
 
@@ -30,6 +31,7 @@ class MemoryTable:
         self.spec = spec
         self._clock = clock
         self._table = Table(spec, seed=seed)
+        self._layout = RunLayout(spec)
         self._rows: dict[tuple[int, int, int], bytes] = {}
 
     def writer(self, rule: ItemRule, *, environments: int, writer: int) -> MemoryWriter:
@@ -44,26 +46,16 @@ class MemoryTable:
         chosen = self._table.sample(batch_items)
         rows = self._fetch(chosen)
         self._forget_garbage()
-        return Sample(
-            keys=chosen.keys,
-            probability=chosen.probability,
-            priority=chosen.priority,
-            times_sampled=chosen.times_sampled,
-            table_items=chosen.table_items,
-            rows=rows,
-            lengths=chosen.length.astype(np.int32),
-        )
+        return Sample.of(chosen, rows, newest_version=0)
 
-    def _fetch(self, chosen: SampledItems) -> npt.NDArray[np.void]:
-        """Rows [B, L] of items; beyond an item's length they are flagged PAD."""
-        dtype = self.spec.row_spec.dtype
+    def _fetch(self, chosen: SampledItems) -> FetchedRows:
+        """Rows of items, as a client would get them."""
         runs = zip(chosen.writer.tolist(), chosen.env.tolist(), chosen.start.tolist(), chosen.length.tolist(), strict=True)
         stored = self._rows
         found = [stored[writer, env, row] for writer, env, start, length in runs for row in range(start, start + length)]
-        rows = np.zeros((len(chosen), int(chosen.length.max())), dtype)
-        rows["flags"] = Flag.PAD
-        rows[np.arange(rows.shape[1]) < chosen.length[:, None]] = np.frombuffer(b"".join(found), dtype)
-        return rows
+        batch = RunBatch(self._layout, length=chosen.length.astype(np.int64), lead=chosen.lead.astype(np.int64))
+        batch.put(np.frombuffer(b"".join(found), self.spec.row_spec.dtype))
+        return batch.finished(what=f"table {self.table_id}")
 
     def can_sample(self, *, batch_items: int) -> bool:
         return self._table.can_sample(batch_items)

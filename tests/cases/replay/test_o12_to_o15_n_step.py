@@ -26,8 +26,8 @@ def episode(rewards: list[float], *, first_observation: float, end: Flag) -> np.
     return rows
 
 
-def windows(rows: np.ndarray, *, steps: int, pieces: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Items of a stream as a sampler would see them: rows [B, L] and lengths [B], in order of their start."""
+def windows(rows: np.ndarray, *, steps: int, pieces: int = 1) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Items of a stream as a sampler would see them: columns [B, L, ...] and lengths [B], in order of their start."""
     state = OpenRows(SPEC.dtype, environments=1, rule=NStep(steps), chunk_rows=1)
     items: list[tuple[int, int]] = []
     for part in np.array_split(rows, pieces):
@@ -39,7 +39,8 @@ def windows(rows: np.ndarray, *, steps: int, pieces: int = 1) -> tuple[np.ndarra
     out["flags"] = Flag.PAD
     for at, (start, length) in enumerate(items):
         out[at, :length] = rows[start : start + length]
-    return out, np.array([length for _, length in items], np.int32)
+    columns = {name: np.ascontiguousarray(out[name]) for name in SPEC.dtype.names or ()}
+    return columns, np.array([length for _, length in items], np.int32)
 
 
 def test_o12_a_window_never_mixes_episodes_and_discounts_by_its_real_steps() -> None:
@@ -80,14 +81,14 @@ def test_o13_the_last_step_before_a_time_limit_bootstraps_from_the_true_final_ob
 def test_o14_no_column_shares_memory_with_the_rows_or_with_another() -> None:
     stream = episode([1.0, 2.0, 3.0, 4.0], first_observation=0, end=Flag.TERMINATED)
     rows, lengths = windows(stream, steps=3)
-    for count in (1, len(rows)):
-        columns = n_step(rows[:count], lengths[:count], discount=0.9)
+    for count in (1, len(lengths)):
+        columns = n_step({name: column[:count] for name, column in rows.items()}, lengths[:count], discount=0.9)
         before = {name: column.copy() for name, column in columns.items()}
         for name, column in columns.items():
-            assert not np.shares_memory(column, rows)
+            assert not any(np.shares_memory(column, row) for row in rows.values())
             for other, others in columns.items():
                 assert name == other or not np.shares_memory(column, others)
-        rows["observation"] = -1.0
+        rows["observation"][:] = -1.0
         assert all((columns[name] == before[name]).all() for name in columns)
 
 

@@ -66,7 +66,7 @@ class OneTable:
     def sample(self, *, batch_items: int, deadline_s: float) -> Any:
         rows = np.zeros((batch_items, 2), [("version", "<u4"), ("reward", "<f4")])
         rows["version"][:, 0] = np.arange(batch_items) + 5
-        return SimpleNamespace(keys=np.arange(batch_items, dtype=np.uint64), rows=rows)
+        return SimpleNamespace(keys=np.arange(batch_items, dtype=np.uint64), rows=rows, core_start=0)
 
     def can_sample(self, *, batch_items: int) -> bool:
         return batch_items < 10

@@ -91,7 +91,7 @@ class _DqnLearning:
     def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
         config = self._config
         beta = linear(config.importance_exponent, 1.0, env_steps=env_steps, over_steps=config.importance_growth_steps)
-        columns = n_step(sample.rows, sample.lengths, discount=config.discount)
+        columns = n_step(sample.rows, sample.lengths, discount=config.discount, lead=sample.lead)
         action = value_to_index(self._action, columns[self._action.name])
         weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="batch")
         return {**columns, "action": action, "weight": weight}
