@@ -11,6 +11,6 @@ Both sides run in turn (ours, reverb, ours, reverb ...), at the same priority, w
 of each is compared with the best of the other. How and why: `docs/bench/reverb.md`.
 """
 
-from rollstream_replay.bench.simple import main
+from rollstream_replay.bench.run import main
 
 __all__ = ["main"]

@@ -1,7 +1,7 @@
 """Measuring one operation on all systems in turn: settings are tried first, then the best of each api runs against the best of ours.
 
-    try       ours flush 40, 256, 1000 │ reverb structured 40, 256, 1000 │ trajectory 40, 256 │ ...
-    measure   ours, structured, trajectory │ ours, structured, trajectory │ ours, ...        medians of the repeats
+try       ours flush 40, 256, 1000 │ reverb structured 40, 256, 1000 │ trajectory 40, 256 │ ...
+measure   ours, structured, trajectory │ ours, structured, trajectory │ ours, ...        medians of the repeats
 """
 
 from __future__ import annotations

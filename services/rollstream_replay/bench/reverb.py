@@ -85,9 +85,12 @@ class Reverb:
         self.server.receive(deadline_s=IMPORT_WITHIN_S)
         self.serve()
 
-    def serve(self, *, port: int | None = None, checkpoints: Path | None = None) -> dict[str, Any]:
-        """Let the server process serve the table; loaded from the newest checkpoint when there is a folder of them."""
+    def serve(self, *, port: int | None = None, checkpoints: Path | None = None, anew: bool = False) -> dict[str, Any]:
+        """Let the server process serve the table, instead of the one before when `anew`; loaded from the newest checkpoint when there is
+        a folder of them."""
         assert self.server is not None
+        if anew:
+            self.server.ask(do="stop", deadline_s=ANSWER_WITHIN_S)
         answer = self.server.ask(
             do="serve",
             selector=self.case.selector,

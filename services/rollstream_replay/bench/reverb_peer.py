@@ -11,8 +11,9 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
 from time import perf_counter, process_time, sleep
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ POOL_STEPS_MAX = 256
 FILL_FLUSH = 40
 
 
-def steps_of(payload: Dict[str, Any], seed: int) -> List[List[Any]]:
+def steps_of(payload: dict[str, Any], seed: int) -> list[list[Any]]:
     """Distinct steps, each a list of columns: the same kinds of data as `payloads.py` makes."""
     generator = np.random.default_rng(seed)
     count = max(4, min(POOL_STEPS_MAX, POOL_BYTES // payload["payload_bytes"]))
@@ -58,9 +59,7 @@ class Server:
         self.server: Any = None
         self.client: Any = None
 
-    def serve(
-        self, selector: str, max_items: int, port: Optional[int] = None, checkpoints: Optional[str] = None
-    ) -> Dict[str, Any]:
+    def serve(self, *, selector: str, max_items: int, port: int | None = None, checkpoints: str | None = None) -> dict[str, Any]:
         """Start; with `checkpoints` (a folder) it first loads the newest one that is there."""
         reverb = self.reverb
         began_s = perf_counter()
@@ -76,11 +75,11 @@ class Server:
             checkpointers = importlib.import_module("reverb.platform.checkpointers_lib")
             checkpointer = checkpointers.DefaultCheckpointer(checkpoints)
         self.server = reverb.Server(tables=[table], port=port, checkpointer=checkpointer)
-        self.client = reverb.Client("localhost:%d" % self.server.port)
+        self.client = reverb.Client(f"localhost:{self.server.port}")
         items = self.client.server_info()[TABLE].current_size
         return {"port": self.server.port, "items": items, "elapsed_s": perf_counter() - began_s}
 
-    def checkpoint(self) -> Dict[str, Any]:
+    def checkpoint(self) -> dict[str, Any]:
         """Save everything; answers with the bytes on disk."""
         began_s = perf_counter()
         folder = self.client.checkpoint()
@@ -88,11 +87,11 @@ class Server:
         files = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]  # noqa: PTH118
         return {"elapsed_s": elapsed_s, "bytes": sum(map(os.path.getsize, files))}
 
-    def items(self) -> Dict[str, Any]:
+    def items(self) -> dict[str, Any]:
         """How many there are."""
         return {"items": self.client.server_info()[TABLE].current_size}
 
-    def stop(self) -> Dict[str, Any]:
+    def stop(self) -> dict[str, Any]:
         """Stop serving; the process stays."""
         if self.server is not None:
             self.client = None
@@ -109,13 +108,13 @@ class Client:
         self.structured = importlib.import_module("reverb.structured_writer")
         self.address = ""
         self.client: Any = None
-        self.steps: List[List[Any]] = []
-        self.datasets: Dict[str, Iterator[Any]] = {}
-        self.updates: List[Dict[int, float]] = []
+        self.steps: list[list[Any]] = []
+        self.datasets: dict[str, Iterator[Any]] = {}
+        self.updates: list[dict[int, float]] = []
 
-    def connect(self, port: int, payload: Dict[str, Any], seed: int) -> Dict[str, Any]:
+    def connect(self, *, port: int, payload: dict[str, Any], seed: int) -> dict[str, Any]:
         """Speak with the server at `port` from now on."""
-        self.address = "localhost:%d" % port
+        self.address = f"localhost:{port}"
         self.client = self.reverb.Client(self.address)
         self.steps = steps_of(payload, seed)
         self.datasets, self.updates = {}, []
@@ -131,7 +130,7 @@ class Client:
         )
         return self.client.structured_writer([config])
 
-    def fill(self, items: int) -> Dict[str, Any]:
+    def fill(self, items: int) -> dict[str, Any]:
         """Insert `items`, of several priorities."""
         for part in range(PRIORITIES):
             writer = self._structured_writer(0.1 + 0.2 * part)
@@ -142,7 +141,7 @@ class Client:
             writer.flush()
         return {"items": items}
 
-    def insert(self, api: str, flush_items: int, warm_up_s: float, seconds: float) -> Dict[str, Any]:
+    def insert(self, *, api: str, flush_items: int, warm_up_s: float, seconds: float) -> dict[str, Any]:
         """Insert for some seconds; each call of `once` inserts `flush_items` items."""
         finish: Callable[[], Any] = lambda: None  # noqa: E731
         steps, at = self.steps, [0]
@@ -184,6 +183,7 @@ class Client:
 
     def sample(
         self,
+        *,
         api: str,
         batch_items: int,
         warm_up_s: float,
@@ -191,7 +191,7 @@ class Client:
         in_flight: int = 0,
         workers: int = 0,
         prefetch: int = 0,
-    ) -> Dict[str, Any]:
+    ) -> dict[str, Any]:
         """Sample batches for some seconds, by `client.sample` or by a dataset that goes on from one call to the next."""
         if api == "client":
             return timed(
@@ -200,7 +200,7 @@ class Client:
                 warm_up_s=warm_up_s,
                 seconds=seconds,
             )
-        name = "%d %d %d %d" % (batch_items, in_flight, workers, prefetch)
+        name = f"{batch_items} {in_flight} {workers} {prefetch}"
         if name not in self.datasets:
             self.datasets = {name: self._dataset(batch_items, in_flight, workers, prefetch)}
         dataset = self.datasets[name]
@@ -221,20 +221,20 @@ class Client:
         iterator: Iterator[Any] = dataset.as_numpy_iterator()
         return iterator
 
-    def close_datasets(self) -> Dict[str, Any]:
+    def close_datasets(self) -> dict[str, Any]:
         """Let go of datasets, whose threads would go on sampling."""
         self.datasets = {}
         return {}
 
     # --- the rest
 
-    def update(self, batch_items: int, warm_up_s: float, seconds: float) -> Dict[str, Any]:
+    def update(self, *, batch_items: int, warm_up_s: float, seconds: float) -> dict[str, Any]:
         """Give batches of items other priorities."""
         if not self.updates:
             generator = np.random.default_rng(1)
             for _ in range(16):
                 keys = {int(each[0].info.key) for each in self.client.sample(TABLE, batch_items)}
-                self.updates.append(dict(zip(keys, (generator.random(len(keys)) + 1e-3).tolist())))
+                self.updates.append({key: float(generator.random()) + 1e-3 for key in keys})
         at = [0]
 
         def once() -> int:
@@ -245,13 +245,13 @@ class Client:
 
         return timed(once, items=batch_items, warm_up_s=warm_up_s, seconds=seconds)
 
-    def hold_writer(self) -> Dict[str, Any]:
+    def hold_writer(self) -> dict[str, Any]:
         """A writer that has written once, for `reconnected`."""
         self.held = self._trajectory()
         self._one_item(self.held)
         return {}
 
-    def reconnected(self, patience_s: float) -> Dict[str, Any]:
+    def reconnected(self, patience_s: float) -> dict[str, Any]:
         """Seconds until the held writer has an item confirmed."""
         began_s = perf_counter()
         while perf_counter() - began_s < patience_s:
@@ -277,7 +277,7 @@ class Client:
 
 def timed(
     once: Callable[[], Any], *, items: int, warm_up_s: float, seconds: float, finish: Callable[[], Any] = lambda: None
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Call `once` for some seconds; what it returns counts when it is a number, else `items` does."""
     cpu_began_s, all_items = process_time(), 0
     began_s = perf_counter()
@@ -286,7 +286,7 @@ def timed(
         all_items += items
     finish()
     count = 0
-    batch_ms: List[float] = []
+    batch_ms: list[float] = []
     began_s = now_s = perf_counter()
     while now_s - began_s < seconds:
         done = once()
@@ -325,7 +325,7 @@ def main(role: str) -> None:
     os._exit(0)  # threads of datasets would keep it for long
 
 
-def _check() -> Dict[str, Any]:
+def _check() -> dict[str, Any]:
     reverb, tensorflow = importlib.import_module("reverb"), importlib.import_module("tensorflow")
     metadata = importlib.import_module("importlib.metadata")
     return {

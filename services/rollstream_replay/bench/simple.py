@@ -1,4 +1,4 @@
-"""`python -m rollstream_replay.bench`: items per second through the whole path, by one writer and one sampler.
+"""The simple form, `rollstream bench replay --payload-bytes 400`: items per second through the whole path, by one writer and one sampler.
 
     insert   rows in memory ─▶ MSET + log ─▶ shard reads, admits, acknowledges          (done when all is admitted)
     sample   HTTP: which items ─▶ MGET of their rows ─▶ arrays                          (batch after batch)
@@ -10,7 +10,6 @@ three processes spent per million items, which is what a busy machine does not c
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -28,14 +27,15 @@ from rollstream.replay import EachRow, NStep, Prioritized, TableClient, TableSpe
 from rollstream.spaces import Column, Episodes, Flag, Rollout, RowSpec
 from rollstream.store import EmbeddedServer, Store
 
-__all__ = ["main", "measure"]
+__all__ = ["Load", "load_of", "measure"]
 
 TABLE_ID = "bench-000000.replay"
+SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is measured: see the options of `main`."""
+    """What is measured: see the options of the command (`options.py`)."""
 
     payload_bytes: int
     batch_items: int
@@ -49,28 +49,20 @@ class Load:
     updates: bool
 
 
-def main(arguments: list[str]) -> int:
-    """Measure, and print or write one JSON document."""
-    parser = argparse.ArgumentParser(prog="rollstream bench replay", description=__doc__.split("\n")[0])
-    parser.add_argument("--payload-bytes", type=int, default=400, help="bytes of one row besides flags and version")
-    parser.add_argument("--batch-items", type=int, default=256, help="items of one sample")
-    parser.add_argument("--n-step", type=int, default=0, help="items of n steps over n + 1 rows; 0: each row is an item")
-    parser.add_argument("--environments", type=int, default=16, help="environments of the writer")
-    parser.add_argument("--rollout-rows", type=int, default=64, help="rows of each environment in one flush")
-    parser.add_argument("--table-items", type=int, default=200_000, help="items that the table holds")
-    parser.add_argument("--sampler", choices=("uniform", "prioritized"), default="prioritized")
-    parser.add_argument("--ahead-batches", type=int, default=8, help="batches asked for ahead when throughput is measured")
-    parser.add_argument("--seconds", type=float, default=5.0, help="length of each measurement")
-    parser.add_argument("--updates", action="store_true", help="also return priorities of each sampled batch")
-    parser.add_argument("--json", default="-", help="where the result goes; -: standard output")
-    options = vars(parser.parse_args(arguments))
-    target = options.pop("json")
-    text = json.dumps(measure(Load(**options)), indent=2)
-    if target == "-":
-        print(text)
-    else:
-        Path(target).write_text(text + "\n")
-    return 0
+def load_of(options: argparse.Namespace) -> Load:
+    """What the options of the command ask for."""
+    return Load(
+        payload_bytes=options.payload_bytes[0],
+        batch_items=options.batch_items,
+        n_step=options.n_step,
+        environments=options.environments,
+        rollout_rows=options.rollout_rows,
+        table_items=options.table_items,
+        sampler=options.sampler,
+        ahead_batches=options.ahead_batches,
+        seconds=options.seconds or SECONDS,
+        updates=options.updates,
+    )
 
 
 def measure(load: Load) -> dict[str, Any]:
@@ -233,7 +225,3 @@ def _sample(load: Load, client: TableClient, clock: Clock) -> list[float]:
         before_s, now_s = now_s, clock.monotonic_s()
         times_s.append(now_s - before_s)
     return times_s
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

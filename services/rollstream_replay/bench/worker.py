@@ -20,7 +20,7 @@ from rollstream.errors import RollstreamError
 from rollstream.replay import EachRow, TableClient, TableSpec, TableWriter
 from rollstream.seeding import child_generator
 from rollstream.spaces import Rollout
-from rollstream.store import Address, Store, parse_address
+from rollstream.store import Store, parse_address
 from rollstream_replay.bench.payloads import Payload, rollouts
 
 __all__ = ["ENVIRONMENTS", "Worker", "main"]

@@ -1,0 +1,282 @@
+"""What is not a rate: memory, recovery of a killed shard, checkpoints with inserts going on, and a server that restarts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rollstream.clock import Clock, Deadline
+from rollstream.errors import DeadlineExceeded
+from rollstream_replay.bench.line_process import LineProcess
+from rollstream_replay.bench.ours import Ours
+from rollstream_replay.bench.payloads import Payload
+from rollstream_replay.bench.reverb import Reverb
+from rollstream_replay.bench.system import TableCase, rss_bytes
+
+__all__ = ["Make", "measure_checkpoint", "measure_memory", "measure_reconnect", "measure_recovery"]
+
+Make = Callable[..., Ours]
+"""Makes our side anew, with changes: `make(chunk_rows=3)`."""
+WITHIN_S = 600.0
+DOWN_S = 1.0
+RECONNECT_WITHIN_S = 60.0
+LEASE_TTL_S = 5.0
+STALL_FLUSH_ITEMS = 40
+QUIET_S = 2.0
+AFTER_S = 0.5
+EVERYTHING = 1 << 50
+
+
+def _case(payload: Payload, items: int, *, room: int = 0, selector: str = "prioritized") -> TableCase:
+    return TableCase(payload=payload, selector=selector, max_items=items + room, fill_items=items)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------------
+
+
+def measure_memory(
+    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, chunk_rows: tuple[int, ...]
+) -> dict[str, Any]:
+    """Bytes that one stored item costs: of Redis and of the shard; of the peer, growth of its resident memory."""
+    ours = []
+    for rows in chunk_rows:
+        system = make(chunk_rows=rows)
+        try:
+            system.open(_case(payload, items))
+            redis_before, shard_before = _used_memory(system), rss_bytes(system.shard_pid)
+            system.fill()
+            in_redis, in_shard = _used_memory(system) - redis_before, rss_bytes(system.shard_pid) - shard_before
+        finally:
+            system.end()
+        ours.append(
+            {
+                "chunk_rows": rows,
+                "redis_bytes_per_item": round(in_redis / items, 1),
+                "shard_bytes_per_item": round(in_shard / items, 1),
+                "bytes_per_item": round((in_redis + in_shard) / items, 1),
+                "share_of_payload": round((in_redis + in_shard) / items / payload.payload_bytes, 3),
+            }
+        )
+    figures: dict[str, Any] = {
+        "payload_bytes": payload.payload_bytes,
+        "columns": payload.columns,
+        "items": items,
+        "rollstream": ours,
+    }
+    if reverb is not None:
+        reverb.open(_case(payload, items))
+        before = rss_bytes(reverb.server_pids[0])
+        reverb.fill()
+        per_item = (rss_bytes(reverb.server_pids[0]) - before) / items
+        reverb.close()
+        figures["reverb"] = {"bytes_per_item": round(per_item, 1), "share_of_payload": round(per_item / payload.payload_bytes, 3)}
+    return figures
+
+
+def _used_memory(system: Ours) -> int:
+    assert system.store is not None
+    return system.store.check().used_memory_bytes
+
+
+# --- recovery --------------------------------------------------------------------------------------------------------------
+
+
+def measure_recovery(make: Make, *, payload: Payload, items: int, clock: Clock) -> dict[str, Any]:
+    """Seconds from the end of the shard until a new process of it gives samples again."""
+    system = make()
+    try:
+        system.open(_case(payload, items))
+        system.fill()
+        figures: dict[str, Any] = {"items": items, "payload_bytes": payload.payload_bytes, "lease_ttl_s": LEASE_TTL_S}
+        for name, how in (("restart_s", signal.SIGTERM), ("kill_s", signal.SIGKILL)):
+            figures[name] = round(_recover(system, how, clock=clock), 2)
+        assert system.client is not None
+        figures["items_after"] = int(system.client.info(deadline_s=WITHIN_S)["items"])
+    finally:
+        system.end()
+    return figures
+
+
+def _recover(system: Ours, how: signal.Signals, *, clock: Clock) -> float:
+    assert system.client is not None
+    system.client.close()
+    system.end_shard(how)
+    began_s = clock.monotonic_s()
+    system.start_shard()
+    system.client.sample(batch_items=256, deadline_s=WITHIN_S)
+    return clock.monotonic_s() - began_s
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------------
+
+
+def measure_checkpoint(
+    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, folder: Path, clock: Clock
+) -> dict[str, Any]:
+    """Bytes of payload saved and loaded per second, and the longest insert while a checkpoint was made."""
+    figures: dict[str, Any] = {"items": items, "payload_bytes": payload.payload_bytes}
+    figures["rollstream"] = _our_checkpoint(make(), payload, items, folder / "checkpoint.rollstream", clock)
+    if reverb is not None:
+        figures["reverb"] = _their_checkpoint(reverb, payload, items, folder / "checkpoints-reverb", clock)
+        ours, theirs = figures["rollstream"], figures["reverb"]
+        figures["ratios"] = {
+            name: round(ours[name] / theirs[name], 3) for name in ("save_mb_per_s", "load_mb_per_s") if theirs[name]
+        }
+    return figures
+
+
+def _our_checkpoint(system: Ours, payload: Payload, items: int, file: Path, clock: Clock) -> dict[str, Any]:
+    def save() -> float:
+        assert system.client is not None
+        began_s = clock.monotonic_s()
+        exported = system.client.export(rows_max_bytes=EVERYTHING, deadline_s=WITHIN_S)
+        with file.open("wb") as out:
+            out.write(exported)
+            out.flush()
+            os.fsync(out.fileno())
+        return clock.monotonic_s() - began_s
+
+    def load() -> float:
+        assert system.client is not None
+        began_s = clock.monotonic_s()
+        system.client.restore(file.read_bytes(), deadline_s=WITHIN_S)
+        system.client.sample(batch_items=256, deadline_s=WITHIN_S)
+        return clock.monotonic_s() - began_s
+
+    try:
+        system.open(_case(payload, items, room=items))
+        system.fill()
+        saved_s = save()
+        file_bytes = file.stat().st_size
+        stalls = _stalls(system.workers(1)[0], {}, save, clock)
+        system.open(_case(payload, items, room=items))
+        loaded_s = load()
+    finally:
+        system.end()
+    return _checkpoint_figures(payload, items=items, saved_s=saved_s, loaded_s=loaded_s, file_bytes=file_bytes, stalls=stalls)
+
+
+def _their_checkpoint(reverb: Reverb, payload: Payload, items: int, folder: Path, clock: Clock) -> dict[str, Any]:
+    reverb.open(_case(payload, items, room=items))
+    reverb.serve(checkpoints=folder, anew=True)
+    reverb.fill()
+    assert reverb.server is not None
+    server = reverb.server
+    saved = server.ask(do="checkpoint", deadline_s=WITHIN_S)
+    stalls = _stalls(
+        reverb.clients(1)[0],
+        {"api": "structured"},
+        lambda: float(server.ask(do="checkpoint", deadline_s=WITHIN_S)["elapsed_s"]),
+        clock,
+    )
+    reverb.open(_case(payload, items, room=items))
+    loaded = reverb.serve(checkpoints=folder, anew=True)
+    reverb.close()
+    figures = _checkpoint_figures(
+        payload,
+        items=loaded["items"] or 1,  # inserts went on while it was saved the second time
+        saved_s=saved["elapsed_s"],
+        loaded_s=loaded["elapsed_s"],
+        file_bytes=saved["bytes"],
+        stalls=stalls,
+    )
+    saved_mb = items * payload.payload_bytes / 1e6
+    return figures | {"items_loaded": loaded["items"], "save_mb_per_s": round(saved_mb / saved["elapsed_s"], 1)}
+
+
+def _checkpoint_figures(
+    payload: Payload, *, items: int, saved_s: float, loaded_s: float, file_bytes: int, stalls: dict[str, Any]
+) -> dict[str, Any]:
+    megabytes = items * payload.payload_bytes / 1e6
+    return {
+        "save_s": round(saved_s, 3),
+        "load_s": round(loaded_s, 3),
+        "save_mb_per_s": round(megabytes / saved_s, 1),
+        "load_mb_per_s": round(megabytes / loaded_s, 1),
+        "file_bytes": file_bytes,
+        **stalls,
+    }
+
+
+def _stalls(writer: LineProcess, message: dict[str, Any], save: Callable[[], float], clock: Clock) -> dict[str, Any]:
+    """The longest flush without and with a checkpoint going on."""
+    insert = {"do": "insert", "flush_items": STALL_FLUSH_ITEMS, "warm_up_s": AFTER_S, **message}
+    quiet = writer.ask(**insert, seconds=QUIET_S, deadline_s=WITHIN_S)
+    saved: list[float] = []
+    inserting = threading.Thread(target=lambda: saved.append(_later(clock, save)))
+    inserting.start()
+    longest: list[float] = []
+    flushes = 0
+    while inserting.is_alive() or not flushes:
+        answer = writer.ask(**insert, seconds=QUIET_S, deadline_s=WITHIN_S)
+        longest.append(max(answer["batch_ms"]))
+        flushes += len(answer["batch_ms"])
+    inserting.join()
+    return {
+        "quiet_insert_max_ms": max(quiet["batch_ms"]),
+        "insert_max_ms": max(longest),
+        "inserts_meanwhile": flushes * STALL_FLUSH_ITEMS,
+        "save_with_inserts_s": round(saved[0], 3) if saved else None,
+    }
+
+
+def _later(clock: Clock, save: Callable[[], float]) -> float:
+    """Save when the writer is past its warm-up."""
+    clock.sleep(2 * AFTER_S)
+    return save()
+
+
+# --- a server that restarts ------------------------------------------------------------------------------------------------
+
+
+def measure_reconnect(make: Make, reverb: Reverb | None, *, payload: Payload, clock: Clock) -> dict[str, Any]:
+    """Seconds from the moment when the restarted server answers until the writer that was there before has an item in."""
+    system = make(durability="aof")
+    try:
+        system.open(_case(payload, 1_000))
+        system.fill()
+        worker = system.workers(1)[0]
+        worker.ask(do="hold_writer", deadline_s=WITHIN_S)
+        assert system.server is not None
+        os.kill(system.server.pid, signal.SIGTERM)
+        _until(lambda: system.server is not None and system.server.poll() is not None, clock)
+        worker.send(do="reconnected", patience_s=RECONNECT_WITHIN_S)
+        clock.sleep(DOWN_S)
+        system.server.start()
+        began_s = clock.monotonic_s()
+        answer = worker.receive(deadline_s=WITHIN_S)
+        both_s = clock.monotonic_s() - began_s
+        ours = {
+            "reconnect_s": round(both_s - (answer["sampled_after_s"] - answer["elapsed_s"]), 3),
+            "sampled_after_s": round(both_s, 3),
+        }
+    finally:
+        system.end()
+    figures: dict[str, Any] = {"down_s": DOWN_S, "rollstream": ours}
+    if reverb is not None:
+        reverb.open(_case(payload, 1_000))
+        reverb.fill()
+        client, port = reverb.clients(1)[0], reverb.port
+        client.ask(do="hold_writer", deadline_s=WITHIN_S)
+        assert reverb.server is not None
+        reverb.server.ask(do="stop", deadline_s=WITHIN_S)
+        client.send(do="reconnected", patience_s=RECONNECT_WITHIN_S)
+        clock.sleep(DOWN_S)
+        reverb.serve(port=port)
+        began_s = clock.monotonic_s()
+        client.receive(deadline_s=WITHIN_S)
+        figures["reverb"] = {"reconnect_s": round(clock.monotonic_s() - began_s, 3)}
+        reverb.close()
+    return figures
+
+
+def _until(done: Callable[[], bool], clock: Clock) -> None:
+    deadline = Deadline(clock, after_s=WITHIN_S)
+    while not done():
+        if deadline.passed():
+            raise DeadlineExceeded(f"bench: the server did not end within {WITHIN_S:.0f} s of SIGTERM")
+        clock.sleep(0.01)
