@@ -10,6 +10,7 @@ another checksum is as good as lost; without its priorities a snapshot is still 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import zlib
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
+from rollstream.errors import StoreError
 from rollstream.replay.packed import PackedArrays
 from rollstream.store import Store, keys
 
@@ -45,7 +47,12 @@ class Snapshots:
     def save(self, snapshot: PackedArrays) -> None:
         """Write `snapshot`, whose facts hold its `generation` and the log id `after` which entries are not in it."""
         generation = int(snapshot.facts["generation"])
-        entries = {name: self._save_array(generation, name, array) for name, array in snapshot.arrays.items()}
+        written: list[str] = []
+        try:
+            entries = {name: self._save_array(generation, name, array, written) for name, array in snapshot.arrays.items()}
+        except StoreError:
+            self._discard(written)  # Redis may be full, and they would fill it
+            raise
         fields = {"generation": str(generation), "facts": json.dumps(snapshot.facts), "arrays": json.dumps(entries)}
 
         def fill(pipeline: Any) -> None:
@@ -73,7 +80,11 @@ class Snapshots:
             return None
         return PackedArrays(facts=facts, arrays={name: array for name, array in arrays.items() if array is not None})
 
-    def _save_array(self, generation: int, name: str, array: npt.NDArray[Any]) -> dict[str, Any]:
+    def _discard(self, written: list[str]) -> None:
+        with contextlib.suppress(StoreError):
+            self._store.run("delete parts of a snapshot", lambda client: client.unlink(*written) if written else 0, deadline_s=1.0)
+
+    def _save_array(self, generation: int, name: str, array: npt.NDArray[Any], written: list[str]) -> dict[str, Any]:
         stored = np.ascontiguousarray(array)
         if name.endswith(GRADUAL):
             stored = np.diff(stored, prepend=stored.dtype.type(0))
@@ -82,7 +93,8 @@ class Snapshots:
         for piece in range(pieces):
             key = self._key(f"{generation}:{name}:{piece}")
             part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
-            self._store.run("write a snapshot", partial(_set, key, part))
+            written.append(key)
+            self._guard("write a snapshot", partial(_set, key, part))  # a former owner must not overwrite the pieces of the next
         return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer)}
 
     def _load_array(self, generation: int, name: str, entry: dict[str, Any]) -> npt.NDArray[Any] | None:
@@ -103,8 +115,8 @@ class Snapshots:
         return keys.table_snapshot(self._table_id, self._shard, part)
 
 
-def _set(key: str, value: bytes, client: Any) -> None:
-    client.set(key, value)
+def _set(key: str, value: bytes, pipeline: Any) -> None:
+    pipeline.set(key, value)
 
 
 def _following(log_id: str) -> str:
