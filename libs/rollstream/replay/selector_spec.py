@@ -91,7 +91,7 @@ class Recency(Frozen):
 
     kind: Literal["recency"] = "recency"
     """Tells selectors apart in JSON."""
-    half_life: float = Field(gt=0.0, allow_inf_nan=False)
+    half_life: float = Field(ge=1.0, allow_inf_nan=False)
     """Age at which an item comes half as often as a new one; about half of max_items makes the oldest rare, not absent."""
     unit: Literal["items", "versions"] = "items"
     """What age counts: items inserted since, or versions of the weights since those that acted in the item's newest row."""

@@ -1,10 +1,8 @@
-"""A sum tree in one NumPy array, written and descended in batches.
+"""Weights by slot, their sum, and the slot at a given mass: what drawing by priority needs. Written and descended in batches.
 
-    nodes[1] is the sum of all; node i has children 2i and 2i+1; slot s is leaf `leaves + s`.
-
-Writing marks leaves; sums are made right when they are next asked for, so a slot that is emptied and filled between two samples
-costs one way up the tree. Sums are never adjusted by differences but added up anew from both children, so rounding errors do not
-accumulate; and a descent never enters a child whose sum is 0, so an item with weight 0 is never found, wherever the mass falls.
+A descent goes through `BlockTree` with all masses at once: by bisection of running sums, at the top and within each node; only
+those of the leaves are made on the way, because to keep them would double the memory. Where rounding lets a mass fall beside every
+child of positive weight, it is placed again by hand, so an item with weight 0 is never found.
 """
 
 from __future__ import annotations
@@ -12,89 +10,110 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.replay.block_tree import FAN, BlockTree, padded
+
 __all__ = ["SumTree"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-LONGEST_LIST = 100_000
-"""Changed leaves that are remembered at most, when nobody asks for sums for a long time."""
-
 
 class SumTree:
-    """Weights of `capacity` slots, their sum, and the slot at a given mass.
+    """Weights of `capacity` slots.
 
     >>> tree = SumTree(3)
     >>> tree.set(np.array([0, 2]), np.array([1.0, 3.0]))
-    >>> tree.total, tree.find(np.array([0.5, 1.0, 3.9])).tolist()
-    (4.0, [0, 2, 2])
+    >>> tree.total, tree.find(np.array([0.5, 1.0, 3.9])).tolist(), tree.least
+    (4.0, [0, 2, 2], 1.0)
     """
 
     def __init__(self, capacity: int) -> None:
-        self._depth = max(0, (capacity - 1).bit_length())
-        self._leaves = 1 << self._depth
-        self._nodes = np.zeros(2 * self._leaves, np.float64)
-        self._left = self._nodes[0::2]
-        self._right = self._nodes[1::2]
-        self._changed: list[Ints] = []
-        self._changes = 0
+        self._leaves = np.zeros(padded(capacity), np.float64)
+        self._sums = BlockTree(self._leaves, np.add, keeps_starts=True)
+        self._least: BlockTree | None = None
+        self._running = np.zeros(len(self._sums.levels[-1]) + 1, np.float64)
 
     @property
     def total(self) -> float:
-        self._add_up()
-        return float(self._nodes[1])
+        self._settle()
+        return float(self._running[-1])
+
+    @property
+    def least(self) -> float:
+        """The smallest weight above 0; infinite when there is none. Kept up to date from the first time that it is asked for."""
+        if self._least is None:
+            self._least = BlockTree(self._leaves, np.minimum, lift=_absent_as_infinite)
+            self._least.combine_all()
+        self._least.settle()
+        top = self._least.levels[-1]
+        return float((_absent_as_infinite(top) if top is self._leaves else top).min())
 
     def get(self, slots: Ints) -> Floats:
-        return self._nodes[slots + self._leaves]
+        return self._leaves.take(slots)
 
     def set(self, slots: Ints, weights: Floats) -> None:
         """Give `slots` [K] the `weights` [K] (finite, >= 0); of a repeated slot the last weight counts."""
         if not len(slots):
             return
-        leaves = slots + self._leaves
-        self._nodes[leaves] = weights
-        self._changed.append(leaves)
-        self._changes += len(leaves)
-        if self._changes > max(self._leaves, LONGEST_LIST):
-            self._add_up()
+        self._leaves[slots] = weights
+        self._sums.touch(slots)
+        if self._least is not None:
+            self._least.touch(slots)
 
-    def _add_up(self) -> None:
-        """Make the sums right again: above changed leaves only, or everywhere when most changed."""
-        if not self._changed:
-            return
-        changed = self._changed[0] if len(self._changed) == 1 else np.concatenate(self._changed)
-        self._changed, self._changes = [], 0
-        if len(changed) * 8 > self._leaves:
-            half = self._leaves >> 1
-            while half:
-                np.add(self._left[half : 2 * half], self._right[half : 2 * half], out=self._nodes[half : 2 * half])
-                half >>= 1
-            return
-        node = changed >> 1
-        if len(node) > 1:
-            node = np.unique(node) if np.any(node[1:] < node[:-1]) else _without_repeats(node)
-        while node[0]:
-            self._nodes[node] = self._left[node] + self._right[node]
-            node = _without_repeats(node >> 1)
+    def scale(self, factor: float, *, floor: float) -> None:
+        """Multiply every weight; none above 0 falls below `floor`."""
+        positive = self._leaves > 0.0
+        self._leaves *= factor
+        np.maximum(self._leaves, floor, out=self._leaves, where=positive)
+        self._sums.combine_all()
+        np.cumsum(self._sums.levels[-1], out=self._running[1:])
+        if self._least is not None:
+            self._least.combine_all()
+
+    def _settle(self) -> None:
+        if self._sums.settle():
+            np.cumsum(self._sums.levels[-1], out=self._running[1:])
 
     def find(self, mass: Floats) -> Ints:
         """Slots [K] at `mass` [K] in [0, total): the first whose running sum exceeds it. Only for total > 0."""
-        self._add_up()
-        node = np.ones(len(mass), np.int64)
-        rest = mass.copy()
-        for _ in range(self._depth):
-            left = self._left[node]
-            right_side = (rest >= left) & (self._right[node] > 0.0)
-            rest -= left * right_side
-            node += node
-            node += right_side
-        return node - self._leaves
+        self._settle()
+        node = self._running[1:].searchsorted(mass, side="right")
+        np.minimum(node, len(self._running) - 2, out=node)
+        rest = mass - self._running.take(node)
+        for starts in reversed(self._sums.starts):
+            node *= FAN
+            for step in (4, 2, 1):  # the last child that starts at or before the mass
+                node += np.multiply(starts[step].take(node) <= rest, step)
+            rest -= starts[0].take(node)
+        if len(self._sums.levels) > 1:
+            node = self._leaf_at(node * FAN, rest)
+        astray = self._leaves.take(node) == 0.0
+        if astray.any():
+            node[astray] = [self._find_by_hand(float(one)) for one in mass[astray]]
+        return node
+
+    def _leaf_at(self, first: Ints, rest: Floats) -> Ints:
+        """The child, among eight leaves from `first` on, whose running sum exceeds what is left of the mass; else the last."""
+        running = self._leaves.take(first)
+        child = (running <= rest).view(np.int8)
+        for lane in self._sums.lanes[0][1:-1]:
+            running += lane.take(first)
+            child += (running <= rest).view(np.int8)
+        leaf: Ints = first + child
+        return leaf
+
+    def _find_by_hand(self, mass: float) -> int:
+        """One descent that enters children of positive weight only: the last of them where the mass lies behind all."""
+        node = 0
+        for depth, level in enumerate(reversed(self._sums.levels)):
+            weights = level if depth == 0 else level[node * FAN : (node + 1) * FAN]
+            choices = np.flatnonzero(weights > 0.0)
+            running = np.cumsum(weights[choices])
+            choice = min(int(running.searchsorted(mass, side="right")), len(choices) - 1)
+            mass -= float(running[choice - 1]) if choice else 0.0
+            node = node * FAN * (depth > 0) + int(choices[choice])
+        return node
 
 
-def _without_repeats(ordered: Ints) -> Ints:
-    if len(ordered) == 1:
-        return ordered
-    keep = np.empty(len(ordered), np.bool_)
-    keep[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    return ordered[keep]
+def _absent_as_infinite(weights: Floats) -> Floats:
+    return np.where(weights > 0.0, weights, np.inf)
