@@ -1,7 +1,7 @@
 """One persistent HTTP/1.1 connection, by hand: a request costs a replay client tens of microseconds instead of hundreds.
 
 It speaks the little that replay shards speak: request with Content-Length, reply with Content-Length. A request may be sent and
-its reply read later (`send`, then `receive`), so that the shard works while the client fetches rows.
+its reply read later (`send`, then `receive`), so that the shard works while the client fetches rows, and several shards at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from rollstream.errors import ConfigError, StoreError
 __all__ = ["HttpConnection", "HttpReply"]
 
 CONNECT_TIMEOUT_S = 5.0
-LARGEST_HEAD_BYTES = 64 << 10
+BUFFER_BYTES = 64 << 10
+"""Heads must fit, and replies of a few hundred samples do."""
+SHORTEST_TIMEOUT_S = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +25,11 @@ class HttpReply:
     """Status and body of a reply."""
 
     status: int
-    body: bytes
+    body: bytes | bytearray
 
 
 class HttpConnection:
-    """A connection to one server; connects when first used. After an OSError it is closed and may be used again."""
+    """A connection to one server; connects when first used. After any exception it is closed and may be used again."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -36,8 +38,9 @@ class HttpConnection:
         self.url = url
         self._host, self._port = parts.hostname, parts.port or 80
         self._path = parts.path.rstrip("/")
+        self._host_line = f" HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Length: "
         self._socket: socket.socket | None = None
-        self._received = b""
+        self._buffer = bytearray(BUFFER_BYTES)
 
     def request(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> HttpReply:
         """Send a request and wait for its reply. One that meets a connection closed while idle is sent again.
@@ -57,64 +60,68 @@ class HttpConnection:
 
     def send(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> None:
         """Send a request; the reply is to be read with `receive` before the next is sent."""
-        head = f"{method} {self._path}{path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Length: {len(body)}\r\n"
-        if content_type:
-            head += f"Content-Type: {content_type}\r\n"
+        kind = f"\r\nContent-Type: {content_type}" if content_type else ""
+        head = f"{method} {self._path}{path}{self._host_line}{len(body)}{kind}\r\n\r\n".encode()
+        timeout_s = max(SHORTEST_TIMEOUT_S, timeout_s)
         try:
             if self._socket is None:
                 self._socket = socket.create_connection((self._host, self._port), timeout=min(CONNECT_TIMEOUT_S, timeout_s))
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(timeout_s)
-            self._socket.sendall(head.encode() + b"\r\n" + body)
-        except OSError:
+            self._socket.sendall(head + body)
+        except BaseException:
             self.close()
             raise
 
     def receive(self, *, timeout_s: float) -> HttpReply:
         """Read the reply to what was sent."""
         try:
-            return self._receive(timeout_s)
-        except OSError:
-            self.close()
+            return self._receive(max(SHORTEST_TIMEOUT_S, timeout_s))
+        except BaseException:
+            self.close()  # also when a person interrupts: half a reply is not the next one's
             raise
 
     def close(self) -> None:
         """Close the socket; the next request connects again."""
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._received = None, b""
+        self._socket = None
 
     def _receive(self, timeout_s: float) -> HttpReply:
         connection = self._socket
         if connection is None:
             raise ConnectionResetError("not connected")
         connection.settimeout(timeout_s)
-        data = self._received
-        while (end := data.find(b"\r\n\r\n")) < 0:
-            if len(data) > LARGEST_HEAD_BYTES:
-                self.close()
+        buffer, have = self._buffer, 0
+        view = memoryview(buffer)
+        while (end := buffer.find(b"\r\n\r\n", 0, have)) < 0:
+            if have == len(buffer):
                 raise StoreError(f"replay shard at {self.url} answered with something that is not HTTP")
-            data += self._more(connection)
-        status, length, keeps = _parse_head(data[:end], self.url)
-        body = bytearray(length)
-        have = min(length, len(data) - end - 4)
-        body[:have] = data[end + 4 : end + 4 + have]
-        self._received = data[end + 4 + have :]
-        view = memoryview(body)
-        while have < length:
-            count = connection.recv_into(view[have:])
-            if count == 0:
-                raise ConnectionResetError("closed in the middle of a reply")
-            have += count
+            have += self._more(connection, view[have:])
+        status, length, keeps = _parse_head(bytes(view[:end]), self.url)
+        begin = end + 4
+        if have > begin + length:
+            raise StoreError(f"replay shard at {self.url} answered more than it was asked")
+        if begin + length <= len(buffer):
+            while have < begin + length:
+                have += self._more(connection, view[have:])
+            body: bytes | bytearray = bytes(view[begin : begin + length])
+        else:
+            body = bytearray(length)
+            whole = memoryview(body)
+            filled = have - begin
+            whole[:filled] = view[begin:have]
+            while filled < length:
+                filled += self._more(connection, whole[filled:])
         if not keeps:
             self.close()
-        return HttpReply(status=status, body=bytes(body))
+        return HttpReply(status=status, body=body)
 
-    def _more(self, connection: socket.socket) -> bytes:
-        received = connection.recv(1 << 16)
-        if not received:
-            raise ConnectionResetError("closed before a reply")
-        return received
+    def _more(self, connection: socket.socket, into: memoryview) -> int:
+        count = connection.recv_into(into)
+        if count == 0:
+            raise ConnectionResetError("closed before the end of a reply")
+        return count
 
 
 def _parse_head(head: bytes, url: str) -> tuple[int, int, bool]:

@@ -63,7 +63,34 @@ def test_a_connection_closed_while_idle_is_made_again(server: Callable[..., str]
 
 def test_a_reply_that_ends_early_is_an_error_of_the_connection(server: Callable[..., str]) -> None:
     connection = HttpConnection(server([[OK[:-2]]]))
-    with pytest.raises(OSError, match="closed in the middle of a reply"):
+    with pytest.raises(OSError, match="closed before the end of a reply"):
+        connection.request("GET", "/x", timeout_s=5.0)
+
+
+def test_replies_larger_than_the_buffer_arrive_whole(server: Callable[..., str]) -> None:
+    large = bytes(range(256)) * 1024
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(large) + large
+    connection = HttpConnection(server([[answer[:100], answer[100:70_000], answer[70_000:]], [OK]]))
+    assert connection.request("GET", "/x", timeout_s=5.0).body == large
+    assert connection.request("GET", "/x", timeout_s=5.0).body == b"hello"
+    connection.close()
+
+
+def test_an_answer_that_comes_too_late_closes_the_connection_so_that_the_next_reply_is_the_next_requests(
+    server: Callable[..., str],
+) -> None:
+    connection = HttpConnection(server([[OK.replace(b"hello", b"early")], [OK[:20]]], [[OK]]))
+    assert connection.request("GET", "/x", timeout_s=5.0).body == b"early"
+    connection.send("GET", "/x", timeout_s=5.0)
+    with pytest.raises(OSError, match="timed out|closed before the end"):
+        connection.receive(timeout_s=0.05)
+    assert connection.request("GET", "/x", timeout_s=5.0).body == b"hello"
+    connection.close()
+
+
+def test_more_than_was_asked_for_is_refused(server: Callable[..., str]) -> None:
+    connection = HttpConnection(server([[OK + b"and more"]]))
+    with pytest.raises(StoreError, match="answered more than it was asked"):
         connection.request("GET", "/x", timeout_s=5.0)
 
 
