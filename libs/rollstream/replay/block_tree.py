@@ -68,26 +68,32 @@ class BlockTree:
         self._changed: list[Ints] = []
         self._changes = 0
 
-    def touch(self, slots: Ints) -> None:
-        """Leaves at `slots` were written."""
+    def touch(self, slots: Ints) -> bool:
+        """Leaves at `slots` were written; whether so many are that `settle` should be called now."""
         self._changed.append(slots)
         self._changes += len(slots)
-        if self._changes > max(len(self.levels[0]), LONGEST_LIST):
-            self.settle()
+        return self._changes > max(len(self.levels[0]), LONGEST_LIST)
 
-    def settle(self) -> bool:
-        """Make all nodes right again; whether there was anything to do."""
+    def settle(self, *, companion: BlockTree | None = None) -> bool:
+        """Make all nodes right again; whether there was anything to do.
+
+        Args:
+            companion: a tree over the same leaves, which is made right at the same places.
+        """
         if not self._changed:
             return False
+        trees = (self,) if companion is None else (self, companion)
         changed = self._changed[0] if len(self._changed) == 1 else np.concatenate(self._changed)
         self._changed, self._changes = [], 0
         if len(changed) * FAN > len(self.levels[0]):
-            self.combine_all()
+            for tree in trees:
+                tree.combine_all()
             return True
         node = changed
-        for below, level in enumerate(self.levels[1:]):
+        for below in range(len(self.levels) - 1):
             node = _distinct(node // FAN)
-            level[node] = self._combined(below, node * FAN)
+            for tree in trees:
+                tree.levels[below + 1][node] = tree._combined(below, node * FAN)
         return True
 
     def combine_all(self) -> None:

@@ -272,7 +272,7 @@ class TableShard:
         table = self.tables[table_id or self.table_id]
         count = import_items(self.group, table.spec.name, state)
         if not keep_limiter:
-            table.limiter.make_sampleable()
+            table.limiter.make_sampleable(size=table.size)
         return count
 
     # --- Redis: any thread -----------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ __all__ = ["SumTree"]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+HIGHEST_BITS = 0xFFFF_FFFF_FFFF_FFFF
+
 
 class SumTree:
     """Weights of `capacity` slots.
@@ -41,12 +43,13 @@ class SumTree:
     @property
     def least(self) -> float:
         """The smallest weight above 0; infinite when there is none. Kept up to date from the first time that it is asked for."""
+        self._settle()
         if self._least is None:
-            self._least = BlockTree(self._leaves, np.minimum, lift=_absent_as_infinite)
+            self._least = BlockTree(self._leaves.view(np.uint64), np.minimum, lift=_less_one)
             self._least.combine_all()
-        self._least.settle()
         top = self._least.levels[-1]
-        return float((_absent_as_infinite(top) if top is self._leaves else top).min())
+        bits = int((_less_one(top) if len(self._least.levels) == 1 else top).min()) + 1
+        return float(np.uint64(bits).view(np.float64)) if bits <= HIGHEST_BITS else np.inf
 
     def get(self, slots: Ints) -> Floats:
         return self._leaves.take(slots)
@@ -56,9 +59,8 @@ class SumTree:
         if not len(slots):
             return
         self._leaves[slots] = weights
-        self._sums.touch(slots)
-        if self._least is not None:
-            self._least.touch(slots)
+        if self._sums.touch(slots):
+            self._settle()
 
     def scale(self, factor: float, *, floor: float) -> None:
         """Multiply every weight; none above 0 falls below `floor`."""
@@ -71,7 +73,7 @@ class SumTree:
             self._least.combine_all()
 
     def _settle(self) -> None:
-        if self._sums.settle():
+        if self._sums.settle(companion=self._least):
             np.cumsum(self._sums.levels[-1], out=self._running[1:])
 
     def find(self, mass: Floats) -> Ints:
@@ -115,5 +117,6 @@ class SumTree:
         return node
 
 
-def _absent_as_infinite(weights: Floats) -> Floats:
-    return np.where(weights > 0.0, weights, np.inf)
+def _less_one(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Bits of doubles >= 0 in the same order, but 0 behind all others."""
+    return bits - np.uint64(1)

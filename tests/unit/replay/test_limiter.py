@@ -46,7 +46,7 @@ def test_a_fractional_ratio_admits_exactly_what_the_formula_allows() -> None:
 
 def test_a_restored_limiter_stands_in_the_middle_of_its_tolerance() -> None:
     limiter = RateLimiter(RATIO, inserted=100, sampled=10_000)
-    limiter.make_sampleable()
+    limiter.make_sampleable(size=10)
     assert limiter.diff == 20.0
     assert limiter.can_sample(6, size=10)
     assert limiter.can_insert(1, size=10)

@@ -66,7 +66,7 @@ class HeapSelector:
     def remove(self, slots: Ints) -> None:
         self._size -= len(slots)
         self._rank[slots] = 0
-        self._tree.touch(slots)
+        self._touch(slots)
 
     def update(self, slots: Ints, priorities: Floats) -> None:
         self._by_age = self._by_age and not len(slots)
@@ -82,14 +82,18 @@ class HeapSelector:
         ago = LOW - np.arange(self._writes, self._writes + len(slots), dtype=np.uint64)
         self._rank[slots] = ((bits if self._highest_first else LOW - bits) << HALF) | ago
         self._writes += len(slots)
-        self._tree.touch(slots)
+        self._touch(slots)
+
+    def _touch(self, slots: Ints) -> None:
+        if self._tree.touch(slots):
+            self._tree.settle()
 
     def _number_writes_anew(self) -> None:
         slots = self._by_write()
         ago = LOW - np.arange(len(slots), dtype=np.uint64)
         self._rank[slots] = (self._rank[slots] & ~LOW) | ago
-        self._writes = len(slots)
-        self._tree.touch(slots)
+        self._writes = len(slots)  # ranks keep their order, but not their values
+        self._touch(slots)
 
     def _by_write(self) -> Ints:
         """Members, least recently written first."""

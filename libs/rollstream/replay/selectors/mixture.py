@@ -39,12 +39,15 @@ class MixtureSelector:
     @property
     def min_probability(self) -> float:
         """Exact where the parts put their least likely members in the same place (all but weights by age beside priorities);
-        otherwise a bound from below, which makes weights normalized by it smaller, never larger."""
+        otherwise a bound from below, which makes weights normalized by it smaller, never larger. 0 when a part does not know."""
         least, lone = 0.0, 1.0
         for part, share in zip(self._parts, self._shares, strict=True):
-            lone = min(lone, float(share) * part.min_probability)
+            smallest = float(share) * part.min_probability
+            if smallest == 0.0:
+                return 0.0
+            lone = min(lone, smallest)
             reaches_all = part.sampleable == self._size and (self._size <= 1 or not isinstance(part, ORDERED))
-            least += float(share) * part.min_probability if reaches_all else 0.0
+            least += smallest if reaches_all else 0.0
         return least or lone
 
     def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:

@@ -125,9 +125,8 @@ class PluginSelector:
 
     @property
     def min_probability(self) -> float:
-        """Asks for all members, which costs as much as there are."""
-        chances = self.probability(self._members.members())
-        return float(chances.min(where=chances > 0.0, initial=1.0))
+        """0: not known. To find out, the plug-in would have to be asked for every member."""
+        return 0.0
 
     def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
         self._members.add(slots)

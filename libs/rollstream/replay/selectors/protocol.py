@@ -59,7 +59,7 @@ class Selector(Protocol):
 
     @property
     def min_probability(self) -> float:
-        """The smallest probability, above 0, with which one draw now gives a member; 1 for an empty set."""
+        """The smallest probability, above 0, with which one draw now gives a member; 1 for an empty set, 0 when not known."""
         ...
 
     def probability(self, slots: Ints) -> Floats:
