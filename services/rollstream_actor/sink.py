@@ -28,11 +28,18 @@ class PatientSink:
         self._wanted = wanted
 
     def append(self, rollout: Rollout) -> Any:
-        """Write `rollout`, after waiting for room."""
-        if not self._writer.has_room():
-            with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
-                self._wait()
-        return self._writer.append(rollout, beyond_bound=not self._wanted())
+        """Write `rollout`, after waiting for room, and for Redis to have memory."""
+        while True:
+            if not self._writer.has_room():
+                with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
+                    self._wait()
+            wanted = self._wanted()
+            try:
+                return self._writer.append(rollout, deadline_s=LOOK_S if wanted else None, beyond_bound=not wanted)
+            except DeadlineExceeded:
+                if not wanted:
+                    raise
+                self._life.health.beat("work")
 
     def has_room(self) -> bool:
         return self._writer.has_room()

@@ -120,11 +120,11 @@ class Work:
             self._store,
             self._address,
             table_id=f"{self._assignment.experiment}.{table}",
-            shard=0,
             spec=agent.tables(rows)[table],
             rule=rule,
             environments=environments,
             clock=self._life.clock,
+            waits=self._waits,
         )
         sink = PatientSink(writer, life=self._life, waits=self._waits, table=table, wanted=self._wanted)
         self._sinks.append(sink)

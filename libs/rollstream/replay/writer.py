@@ -1,68 +1,79 @@
-"""Writing to a table: rollouts in, rows and one log entry out, in one send.
+"""Writing to tables: rollouts in, rows and one log entry out, in one send.
 
-    append(rollout) ─▶ room? ─▶ MSET rows of all environments + XADD one entry with all new items ─▶ acknowledged by the shard
+    append(rollout) ─▶ room? ─▶ cut ─▶ MSET rows of all environments + XADD one entry with the new items of all tables
+                                       └─ not waited for: the next flush is made while Redis works, and sent once this one is in
 
-Room is credit: a writer has at most `unread_entries` flushes (or `unread_bytes` of rows) which the shard has not admitted. When
-the limiter holds inserts back the credit does not move, the writer waits, and after its deadline says which table, in which
-state, and who waits for whom. Nothing of the writer's state changes before Redis has taken a flush, so `append` may be called
-again with the same rollout after an error.
+Rows are stored once, whatever number of items and tables use them. A writer runs ahead of its shard by a bounded amount (`Room`);
+when the limiter holds inserts back it waits, and after its deadline says which table, in which state, and who waits for whom. A
+flush that Redis could not take (no memory, away) is held and sent before anything else; `append` may be called again with the
+same rollout after an error, and nothing is lost or written twice.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import deque
-from collections.abc import Callable
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import DeadlineExceeded, SchemaMismatch, StoreUnavailable
-from rollstream.replay.log import InsertEntry, encode_insert
-from rollstream.replay.open_rows import OpenRows
-from rollstream.replay.position import read_position
+from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
+from rollstream.metrics import Waits
+from rollstream.replay.cut_items import ExplicitItems
+from rollstream.replay.flush_entry import TableRules, entry_of, keys_by_table
+from rollstream.replay.item_keys import Keys, make_keys
+from rollstream.replay.open_rows import Cut, OpenRows
+from rollstream.replay.room import Room
+from rollstream.replay.row_sender import Parcel, RowSender
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.spec import TableSpec
 from rollstream.spaces import Columns, Flag, Rollout
-from rollstream.store import Address, Changes, ChunkWriter, Credit, Store, keys
+from rollstream.store import Address, Changes, Store, keys
 
 __all__ = ["TableWriter", "WriteResult"]
 
-_LOG = logging.getLogger("rollstream.replay")
-REWOUND_AFTER_S = 2.0
-"""Seconds without credit after which a writer asks whether Redis lost its entries (a restart loses up to a second of writes)."""
+Ints = npt.NDArray[np.int64]
+Rows: TypeAlias = npt.NDArray[np.void]
+Rules: TypeAlias = Mapping[str, ItemRule | Sequence[ItemRule]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """What one `append` did: items and rows written, and seconds spent waiting for room."""
+    """What one call wrote: items and rows, seconds spent waiting for room, and the new items' keys by table."""
 
     items: int
     rows: int
     waited_s: float
+    keys: Mapping[str, Keys]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Flush:
-    """One flush that the shard has not acknowledged."""
+class _Held:
+    """A flush that is made but could not be sent. `source`: what the caller gave, to know it again."""
 
-    sequence: int
-    log_id: tuple[int, int]
-    bytes: int
+    source: object
+    cut: Cut
+    parcel: Parcel
+    keys: Mapping[str, Keys]
+    rows: int
 
 
 class TableWriter:
-    """The writer of one actor to one shard of one table. Not thread-safe.
+    """The writer of one actor to one shard of one table, and of other tables over the same rows. Not thread-safe.
 
     Args:
-        spec: must have the rows of the table as it was created; checked when writing starts.
-        rule: how rows become items.
+        spec: of the table that the rows belong to; must have its rows as it was created, which is checked when writing starts.
+        rule: how rows become items of that table.
+        tables: instead of `rule`, by name of each table over these rows (`TableSpec.rows_of`), one rule or several.
         environments: N; every rollout must have as many.
+        shard: None: the writers of a table take its shards in turn.
         writer_id: None takes a new one, as every incarnation of a writer must.
-        deadline_s: how long `append` waits for room.
+        deadline_s: how long a call waits for room, or for Redis to have memory.
+        waits: where waits are shown; None: they are only logged.
+        keep_rows: newest rows of each environment that items may be made of by `add_items`.
     """
 
     def __init__(
@@ -71,35 +82,64 @@ class TableWriter:
         address: Address,
         *,
         table_id: str,
-        shard: int = 0,
+        shard: int | None = None,
         spec: TableSpec,
-        rule: ItemRule,
+        rule: ItemRule | None = None,
+        tables: Rules | None = None,
         environments: int,
         clock: Clock,
         writer_id: int | None = None,
         deadline_s: float = 60.0,
+        waits: Waits | None = None,
+        keep_rows: int = 0,
     ) -> None:
         self.table_id = table_id
-        self.shard = shard
+        self.writer_id = writer_id if writer_id is not None else _new_writer_id(store)
+        self.shard = self.writer_id % spec.shards if shard is None else shard
         self._store = store
         self._clock = clock
         self._spec = spec
         self._environments = environments
         self._deadline_s = deadline_s
-        self._rows = OpenRows(spec.row_spec.dtype, environments=environments, rule=rule, chunk_rows=spec.chunk_rows)
-        self._prefix = keys.chunk_prefix(table_id, shard)
-        self._log_key = keys.table_log(table_id, shard)
-        self._chunks = ChunkWriter(address, clock=clock)
-        self._credit = Credit(
-            store,
-            credit_key=keys.table_credit(table_id, shard),
-            wake_key=lambda writer: keys.table_wake(table_id, shard, writer),
+        self._rules = TableRules.of(spec.name, rule=rule, tables=tables)
+        self._rows = OpenRows(
+            spec.row_spec.dtype,
+            environments=environments,
+            rule=self._rules.rules,
+            chunk_rows=spec.chunk_rows,
+            keep_rows=keep_rows,
         )
-        self.writer_id = writer_id if writer_id is not None else _new_writer_id(store)
+        self._waits = waits if waits is not None else Waits(clock)
+        self._sender = RowSender(
+            store,
+            address,
+            spec=spec,
+            table_id=table_id,
+            shard=self.shard,
+            writer=self.writer_id,
+            clock=clock,
+            waits=self._waits,
+        )
+        self._room = Room(
+            store,
+            table_id=table_id,
+            shard=self.shard,
+            writer=self.writer_id,
+            unread_entries=spec.unread_entries,
+            unread_bytes=spec.unread_bytes,
+            waits=self._waits,
+        )
+        self._process = os.getpid()
         self._sequence = 0
-        self._in_flight: deque[_Flush] = deque()
+        self._ordinal = 0
+        self._held: _Held | None = None
         self._next_observation: Columns = {}
         self._checked = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that it writes items to."""
+        return self._rules.names
 
     def append(self, rollout: Rollout, *, deadline_s: float | None = None, beyond_bound: bool = False) -> WriteResult:
         """Write the rows of a rollout and the items that became complete.
@@ -108,26 +148,67 @@ class TableWriter:
             beyond_bound: write without waiting for room: for the last rollout of a writer that has to go, so that it is not lost.
 
         Raises:
-            DeadlineExceeded: no room within the deadline; nothing was written, the call may be repeated.
+            DeadlineExceeded: no room within the deadline, or no memory in Redis; the call may be repeated.
             SchemaMismatch: the rows are not those of the table.
             StoreUnavailable: Redis did not take them; the call may be repeated.
         """
-        self._require_fitting(rollout)
-        waited_s = 0.0
-        if not (beyond_bound and self._table_exists()):
-            waited_s = self.wait_for_room(deadline_s=self._deadline_s if deadline_s is None else deadline_s)
-        items = self._write(rollout.rows, rollout.offsets, closing=False)
+        result = self.append_rows(rollout.rows, rollout.offsets, deadline_s=deadline_s, beyond_bound=beyond_bound, source=rollout)
         self._next_observation = rollout.next_observation
-        return WriteResult(items=items, rows=len(rollout.rows), waited_s=waited_s)
+        return result
+
+    def append_rows(
+        self,
+        rows: Rows,
+        offsets: Ints,
+        *,
+        deadline_s: float | None = None,
+        beyond_bound: bool = False,
+        pad: npt.NDArray[np.bool_] | None = None,
+        explicit: ExplicitItems | None = None,
+        priority: npt.NDArray[np.float32] | None = None,
+        source: object = None,
+    ) -> WriteResult:
+        """`append` for rows alone: [R], environment after environment by `offsets` [N+1].
+
+        Args:
+            pad: environments whose last chunk is filled up, so that all their rows are written now.
+            explicit: items to make beside those of the rules, with keys from `take_keys`.
+            priority: of the items that this call makes, in order; None: what the rules say.
+            source: what a repeated call is known by; by default `rows`.
+
+        Raises:
+            As `append`.
+        """
+        self._require_fitting(rows, offsets)
+        source = rows if source is None else source
+        deadline = Deadline(self._clock, after_s=self._deadline_s if deadline_s is None else deadline_s)
+        waited_s = -self._sender.waited_s
+        repeated = self._held is not None and self._held.source is source
+        if self._held is not None:
+            done = self._send(self._held, deadline)
+            if repeated:
+                return self._result(done, waited_s + self._sender.waited_s)
+        if not (beyond_bound and self._table_exists()):
+            waited_s += self._wait_for_room(deadline)
+        made = self._make(rows, offsets, closing=False, pad=pad, explicit=explicit, priority=priority, source=source)
+        done = self._send(made, deadline)
+        return self._result(done, waited_s + self._sender.waited_s)
+
+    def take_keys(self, count: int) -> Keys:
+        """Keys for items that are asked for by name."""
+        taken = make_keys(self.shard, self.writer_id, self._ordinal, count)
+        self._ordinal += count
+        return taken
+
+    def table_number(self, name: str) -> int:
+        """Number of a table among this writer's, as `ExplicitItems.table` counts them."""
+        if name not in self._rules.names:
+            raise TableError(f"there is no table {name!r} here; this writer writes to: {', '.join(self._rules.names)}")
+        return self._rules.names.index(name)
 
     def has_room(self) -> bool:
         """Whether `append` would not have to wait now."""
-        if not self._table_exists():
-            return False
-        if self._has_room():
-            return True
-        self._settle(self._credit.acknowledged(self.writer_id))
-        return self._has_room()
+        return self._table_exists() and self._room.look()
 
     def wait_for_room(self, *, deadline_s: float) -> float:
         """Wait until `append` need not; returns the seconds that it took.
@@ -135,12 +216,15 @@ class TableWriter:
         Raises:
             DeadlineExceeded: names the table, the state of its limiter, and who waits for whom.
         """
-        deadline = Deadline(self._clock, after_s=deadline_s)
-        if not self._table_exists():
-            self._wait_for_table(deadline)
-        if self._has_room():
-            return deadline.waited_s()
-        return self._wait_for(self._needed_sequence, deadline=deadline, what="room for its next rows")
+        return self._wait_for_room(Deadline(self._clock, after_s=deadline_s))
+
+    def settle(self, *, deadline_s: float | None = None) -> None:
+        """Wait until Redis has everything that was written; raises as `append`."""
+        self._require_same_process()
+        deadline = Deadline(self._clock, after_s=self._deadline_s if deadline_s is None else deadline_s)
+        if self._held is not None:
+            self._send(self._held, deadline)
+        self._sender.settle(deadline_s=deadline.remaining_s())
 
     def flush(self, *, deadline_s: float) -> None:
         """Wait until the shard has admitted everything that was written.
@@ -148,44 +232,76 @@ class TableWriter:
         Raises:
             DeadlineExceeded: as `wait_for_room`. What was written is safe in Redis in any case.
         """
-        if self._in_flight:
-            deadline = Deadline(self._clock, after_s=deadline_s)
-            self._wait_for(lambda: self._sequence, deadline=deadline, what="its rows to be admitted")
+        deadline = Deadline(self._clock, after_s=deadline_s)
+        self.settle(deadline_s=deadline_s)
+        self._room.wait_until_admitted(deadline)
 
-    def close(self) -> None:
-        """End all open windows, so that no row is without its item, and let go of the rows. Waits for nobody.
+    def close(self, *, deadline_s: float = 30.0) -> None:
+        """End all open windows, so that no row is without its item, and let go of the rows. Waits for no limiter.
 
         An environment that was in the middle of an episode gets one more row: the observation that followed its last action,
         flagged FINAL and TRUNCATED, for this writer will not see how the episode goes on.
         """
-        if self._sequence:
-            rows, offsets = self._closing_rows()
-            self._write(rows, offsets, closing=True)
-        self._chunks.close()
+        if os.getpid() != self._process:
+            return
+        deadline = Deadline(self._clock, after_s=deadline_s)
+        try:
+            if self._held is not None:
+                self._send(self._held, deadline)
+            if self._sequence:
+                rows, offsets = self._closing_rows()
+                self._send(self._make(rows, offsets, closing=True, source=rows), deadline)
+                self._sender.settle(deadline_s=deadline.remaining_s())
+        finally:
+            self._sender.close()
 
     # --- writing ---------------------------------------------------------------------------------------------------------
 
-    def _write(self, rows: npt.NDArray[np.void], offsets: npt.NDArray[np.int64], *, closing: bool) -> int:
-        cut = self._rows.cut(rows, offsets, closing=closing)
-        entry = InsertEntry(
+    def _make(
+        self,
+        rows: Rows,
+        offsets: Ints,
+        *,
+        closing: bool,
+        source: object,
+        pad: npt.NDArray[np.bool_] | None = None,
+        explicit: ExplicitItems | None = None,
+        priority: npt.NDArray[np.float32] | None = None,
+    ) -> _Held:
+        cut = self._rows.cut(rows, offsets, closing=closing, pad=pad, explicit=explicit)
+        values, chunk_bytes = self._sender.encode(cut.payload)
+        entry = entry_of(
+            cut,
             writer=self.writer_id,
             sequence=self._sequence + 1,
-            default_priority=True,
-            keep=cut.keep,
-            end=cut.end,
-            start=cut.start,
-            env=cut.item_env,
-            length=cut.length,
-            priority=np.zeros(len(cut.start), np.float32),
+            first_ordinal=self._ordinal,
+            rules=self._rules,
+            chunk_bytes=chunk_bytes,
+            priority=priority,
         )
-        command = ("XADD", self._log_key, "*", "i", encode_insert(entry))
-        reply = self._chunks.write(self._prefix, self.writer_id, cut.chunk_env, cut.chunk_no, cut.payload, then=[command])
-        self._sequence += 1
-        self._in_flight.append(_Flush(sequence=self._sequence, log_id=_stream_id(reply[0]), bytes=cut.payload.nbytes))
-        self._rows.advance(cut)
-        return len(cut.start)
+        made = make_keys(self.shard, self.writer_id, self._ordinal, cut.items.made)
+        return _Held(
+            source=source,
+            cut=cut,
+            parcel=Parcel(env=cut.chunk_env, chunk_no=cut.chunk_no, payload=cut.payload, values=values, entry=entry),
+            keys=keys_by_table(cut.items, made, self._rules),
+            rows=len(rows),
+        )
 
-    def _closing_rows(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64]]:
+    def _send(self, held: _Held, deadline: Deadline) -> _Held:
+        self._held = held
+        write = self._sender.begin(held.parcel, deadline_s=deadline.remaining_s())
+        self._held = None
+        self._sequence += 1
+        self._ordinal += held.cut.items.made
+        self._room.take(sequence=self._sequence, write=write, flush_bytes=held.parcel.stored_bytes)
+        self._rows.advance(held.cut)
+        return held
+
+    def _result(self, done: _Held, waited_s: float) -> WriteResult:
+        return WriteResult(items=len(done.cut.items), rows=done.rows, waited_s=waited_s, keys=done.keys)
+
+    def _closing_rows(self) -> tuple[Rows, Ints]:
         """One row for each environment in the middle of an episode; none when the rows hold no observations."""
         dtype = self._spec.row_spec.dtype
         names = [name for name in dtype.names or () if name in self._next_observation]
@@ -196,113 +312,76 @@ class TableWriter:
             rows[name] = self._next_observation[name][middle]
         return rows, np.searchsorted(middle, np.arange(self._environments + 1)).astype(np.int64)
 
-    def _require_fitting(self, rollout: Rollout) -> None:
-        if rollout.rows.dtype != self._spec.row_spec.dtype:
+    # --- checks and waits ------------------------------------------------------------------------------------------------
+
+    def _require_fitting(self, rows: Rows, offsets: Ints) -> None:
+        self._require_same_process()
+        if rows.dtype != self._spec.row_spec.dtype:
             raise SchemaMismatch(
-                f"rows for table {self.table_id} have the columns {rollout.rows.dtype.descr}, the table has "
+                f"rows for table {self.table_id} have the columns {rows.dtype.descr}, the table has "
                 f"{self._spec.row_spec.dtype.descr}; use the table's spec to make rows"
             )
-        if len(rollout.offsets) != self._environments + 1:
+        if len(offsets) != self._environments + 1:
             raise SchemaMismatch(
-                f"rollout has {len(rollout.offsets) - 1} environments where the writer was made for {self._environments}"
+                f"rollout has {len(offsets) - 1} environments where the writer was made for {self._environments}"
             )
 
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ConfigError(
+                f"writer {self.writer_id} of table {self.table_id} was made in process {self._process} and is used in process "
+                f"{os.getpid()}, after a fork; both would write under one number, so make a writer in each process"
+            )
+
+    def _wait_for_room(self, deadline: Deadline) -> float:
+        if self._table_exists() and self._room.there():
+            return 0.0
+        if not self._table_exists():
+            self._wait_for_table(deadline)
+        if not self._room.there():
+            self._sender.settle(deadline_s=deadline.remaining_s())
+            self._room.wait(deadline)
+        return deadline.waited_s()
+
     def _table_exists(self) -> bool:
-        """Whether the table was created; checks once that it has our rows."""
-        if not self._checked:
-            stored: Any = self._store.run("read the table's spec", lambda client: client.hget(keys.tables(), self.table_id))
-            if stored is None:
-                return False
-            there = TableSpec.model_validate_json(stored)
-            self._spec.row_spec.require_equal(there.row_spec, ours="this writer", theirs=f"table {self.table_id}")
-            self._checked = True
+        """Whether all tables were created; checks once that they have our rows."""
+        if self._checked:
+            return True
+        experiment = self.table_id.removesuffix(f".{self._spec.name}")
+        others = [f"{experiment}.{name}" for name in self._rules.names if name != self._spec.name]
+        stored: Any = self._store.run(
+            "read the table's spec", lambda client: client.hmget(keys.tables(), [self.table_id, *others])
+        )
+        if any(one is None for one in stored):
+            return False
+        there = TableSpec.model_validate_json(stored[0])
+        self._spec.row_spec.require_equal(there.row_spec, ours="this writer", theirs=f"table {self.table_id}")
+        for table_id, text in zip(others, stored[1:], strict=True):
+            rows_of = TableSpec.model_validate_json(text).rows_of
+            if rows_of != self._spec.name:
+                raise ConfigError(
+                    f"table {table_id} has {f'the rows of {rows_of}' if rows_of else 'rows of its own'}, this writer writes those of "
+                    f"{self._spec.name}; create it with rows_of={self._spec.name!r}, or give it a writer of its own"
+                )
+        self._checked = True
         return True
 
     def _wait_for_table(self, deadline: Deadline) -> None:
         changes = Changes(self._store)
-        while True:
-            seen = changes.latest()
-            if self._table_exists():
-                return
-            if deadline.passed():
-                raise DeadlineExceeded(
-                    f"table {self.table_id} does not exist after {deadline.waited_s():.1f} s; writer {self.writer_id} waits for "
-                    "the learner to create it"
-                )
-            changes.wait(seen, timeout_s=deadline.remaining_s())
-
-    # --- credit ----------------------------------------------------------------------------------------------------------
-
-    def _has_room(self) -> bool:
-        return not self._in_flight or self._in_flight[0].sequence > self._needed_sequence()
-
-    def _needed_sequence(self) -> int:
-        """The sequence number that must be acknowledged before the next flush."""
-        total_bytes = 0
-        for entries, flush in enumerate(reversed(self._in_flight), start=1):
-            total_bytes += flush.bytes
-            if entries >= self._spec.unread_entries or total_bytes > self._spec.unread_bytes:
-                return flush.sequence
-        return 0
-
-    def _settle(self, acknowledged: int) -> None:
-        while self._in_flight and self._in_flight[0].sequence <= acknowledged:
-            self._in_flight.popleft()
-
-    def _wait_for(self, needed: Callable[[], int], *, deadline: Deadline, what: str) -> float:
-        while True:
-            sequence = needed()
-            slice_s = min(REWOUND_AFTER_S, deadline.remaining_s())
-            try:
-                self._settle(self._credit.wait(self.writer_id, at_least=sequence, deadline_s=slice_s))
-            except StoreUnavailable as error:
-                if not deadline.passed():
-                    continue
-                raise DeadlineExceeded(
-                    f"table {self.table_id} shard {self.shard}: writer {self.writer_id} waited {deadline.waited_s():.1f} s for "
-                    f"{what} while Redis is away: {error}"
-                ) from error
-            if not self._in_flight or self._in_flight[0].sequence > sequence:
-                return deadline.waited_s()
-            if deadline.passed():
-                raise DeadlineExceeded(self._why(what, deadline.waited_s()))
-            self._forget_lost_entries()
-
-    def _forget_lost_entries(self) -> None:
-        """After a crash Redis may have lost the last second of its log: what is no longer there is never acknowledged."""
-        info: Any = self._store.run("look at the end of the table's log", lambda client: _last_id(client, self._log_key))
-        lost = [flush for flush in self._in_flight if flush.log_id > info]
-        if lost:
-            _LOG.warning(
-                "table %s: Redis lost %d flushes of writer %d (%d bytes of rows)",
-                self.table_id,
-                len(lost),
-                self.writer_id,
-                sum(flush.bytes for flush in lost),
-            )
-            self._in_flight = deque(flush for flush in self._in_flight if flush.log_id <= info)
-
-    def _why(self, what: str, waited_s: float) -> str:
-        position = read_position(self._store, table_id=self.table_id, shard=self.shard)
-        who = position.waits if position is not None and position.waits else "the replay shard to read its log; is it running?"
-        counts = "" if position is None else f" (items {position.size}, inserted {position.inserted}, sampled {position.sampled})"
-        return (
-            f"table {self.table_id} shard {self.shard}: writer {self.writer_id} waited {waited_s:.1f} s for {what}; "
-            f"{len(self._in_flight)} of {self._spec.unread_entries} flushes are not admitted. It waits for: {who}{counts}"
-        )
+        with self._waits.waiting(who=f"writer {self.writer_id}", for_whom=f"table {self.table_id} to be created") as wait:
+            while True:
+                seen = changes.latest()
+                if self._table_exists():
+                    return
+                if deadline.passed():
+                    raise DeadlineExceeded(
+                        f"table {self.table_id} does not exist after {deadline.waited_s():.1f} s; writer {self.writer_id} waits for "
+                        f"the learner to create it, with the tables: {', '.join(self._rules.names)}"
+                    )
+                wait.still()
+                changes.wait(seen, timeout_s=min(1.0, deadline.remaining_s()))
 
 
 def _new_writer_id(store: Store) -> int:
     reply: Any = store.run("take a writer id", lambda client: client.incr(keys.writers()))
     return int(reply) & 0xFFFFFFFF
-
-
-def _last_id(client: Any, log_key: str) -> tuple[int, int]:
-    if not client.exists(log_key):
-        return (0, 0)
-    return _stream_id(client.xinfo_stream(log_key)["last-generated-id"])
-
-
-def _stream_id(text: bytes | str) -> tuple[int, int]:
-    milliseconds, number = (text.decode() if isinstance(text, bytes) else text).split("-")
-    return int(milliseconds), int(number)

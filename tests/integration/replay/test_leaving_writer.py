@@ -41,4 +41,5 @@ def test_the_last_rollout_of_an_actor_that_is_told_to_stop_goes_beyond_the_bound
     wanted[0] = False
     result = sink.append(episodes.rollout(4))
     assert (result.rows, result.waited_s) == (8, 0.0)
+    writer.settle()
     assert store.run("count", lambda client: client.xlen(keys.table_log(table_id, 0))) == 2
