@@ -66,6 +66,7 @@ class Items:
         self.next_number = 0
         self.by_key = KeyMap()
         self._free = np.zeros(0, np.int32)
+        self._free_head = 0
         self._free_count = 0
         self.high = 0
         for name, dtype in COLUMNS:
@@ -78,24 +79,31 @@ class Items:
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` items; memory is touched only as slots are used."""
-        for name in (*(name for name, _ in COLUMNS), "_free"):
+        free = self.free_slots()
+        for name, _ in COLUMNS:
             old = getattr(self, name)
             new = np.zeros(capacity, old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+        self._free = np.zeros(capacity, np.int32)
+        self._free[: len(free)] = free
+        self._free_head = 0
 
     def allocate(self, keys: Keys) -> Ints:
-        """Free slots for new items with `keys` [K], numbered in order."""
+        """Free slots for new items with `keys` [K], numbered in order.
+
+        Unused slots first, then those that were freed first: so which item gets which slot depends on the order of inserts and
+        removals alone, not on how many went in at once, and neither do the draws of selectors.
+        """
         count = len(keys)
-        reused = min(count, self._free_count)
-        self._free_count -= reused
-        fresh = np.arange(self.high, self.high + count - reused)
-        self.high += len(fresh)
-        slots = fresh
-        if reused:
-            slots = self._free[self._free_count : self._free_count + reused].astype(np.int64)
-            if len(fresh):
-                slots = np.concatenate([slots, fresh])
+        fresh = min(count, self.capacity - self.high)
+        slots = np.arange(self.high, self.high + fresh)
+        self.high += fresh
+        if fresh < count:
+            reused = count - fresh
+            slots = np.concatenate([slots, self._free[self._ring(self._free_head, reused)].astype(np.int64)])
+            self._free_head = (self._free_head + reused) % self.capacity
+            self._free_count -= reused
         self.alive[slots] = True
         self.key[slots] = keys
         self.number[slots] = np.arange(self.next_number, self.next_number + count).astype(np.uint32)
@@ -110,13 +118,19 @@ class Items:
         self.alive[slots] = False
         self.condemned[slots] = False
         self.gated[slots] = False
-        self._free[self._free_count : self._free_count + len(slots)] = slots
+        self._free[self._ring(self._free_head + self._free_count, len(slots))] = slots
         self._free_count += len(slots)
         self.size -= len(slots)
 
     def free_slots(self) -> npt.NDArray[np.int32]:
-        """Slots that were used and are free, the one used next last."""
-        return self._free[: self._free_count]
+        """Slots that were used and are free, the one used next first."""
+        return self._free[self._ring(self._free_head, self._free_count)]
+
+    def _ring(self, start: int, count: int) -> slice | Ints:
+        start %= max(1, self.capacity)
+        if start + count <= self.capacity:
+            return slice(start, start + count)
+        return np.arange(start, start + count) % self.capacity
 
     def occupy(self, slots: Ints, keys: Keys, *, free: Ints | None) -> None:
         """Fill an empty store with known slots and keys (restore); `free` as `free_slots` gave it, if it did."""
@@ -126,9 +140,9 @@ class Items:
         self.size = len(slots)
         highest = max((int(part.max()) for part in (slots, free) if part is not None and len(part)), default=-1)
         self.high = highest + 1
-        holes = np.flatnonzero(~self.alive[: self.high])[::-1] if free is None else free
+        holes = np.flatnonzero(~self.alive[: self.high]) if free is None else free
         self._free[: len(holes)] = holes
-        self._free_count = len(holes)
+        self._free_head, self._free_count = 0, len(holes)
 
     def live(self) -> Ints:
         """Slots of all items, oldest first."""

@@ -211,10 +211,10 @@ def test_a_sum_tree_finds_what_a_running_sum_finds(writes: Any, shares: list[flo
 
 
 @settings(max_examples=60, deadline=None)
-@given(cuts=st.lists(st.integers(0, 40), max_size=12), seed=st.integers(0, 9))
-def test_admission_in_any_pieces_gives_the_same_table(cuts: list[int], seed: int) -> None:
+@given(cuts=st.lists(st.integers(0, 40), max_size=12), seed=st.integers(0, 9), remover=SELECTORS)
+def test_admission_in_any_pieces_gives_the_same_table(cuts: list[int], seed: int, remover: Any) -> None:
     def run(pieces: list[int]) -> list[int]:
-        spec = TableSpec(name="replay", remover=Uniform(), max_items=25, limiter=MinSize(), rows=ROWS)  # type: ignore[arg-type]
+        spec = TableSpec(name="replay", remover=remover, max_items=25, limiter=MinSize(), rows=ROWS)  # type: ignore[arg-type]
         group, model = TableGroup(spec, seed=seed), Model(environments=2, chunk_rows=1)
         table = group.primary
         ratio = SampleToInsertRatio(samples_per_insert=1.0, min_items=1, tolerance_items=1.0)
