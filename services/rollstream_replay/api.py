@@ -1,7 +1,12 @@
-"""The REST API of a replay shard, except for samples (`sample_gate`), which have a shorter way.
+"""The REST API of a replay shard, except for samples (`sample_protocol`), which have a shorter way.
 
 PUT/GET/PATCH/DELETE /v1/tables/{id}         create, look, change live, drop with all keys
-GET /v1/tables/{id}/items                    the inspector: items with their rows
+GET/DELETE /v1/tables/{id}/items             the inspector: items with their rows; remove all (also POST .../reset)
+GET /v1/tables/{id}/items/{key}              one item with its rows
+POST /v1/tables/{id}/items/find              packed: which keys are known, and their items
+POST /v1/tables/{id}/items/delete            remove items by key
+GET /v1/tables/{id}/priorities/histogram     how priorities are spread
+GET /v1/tables/{id}/limiter                  counters, bounds, who waits
 GET/PUT /v1/tables/{id}/snapshot             the index for a checkpoint, and back
 POST /v1/tables/{id}/snapshot                save the index to Redis now
 POST /v1/tables/{id}/samples                 packed binary, see `rollstream.replay.samples`
@@ -9,145 +14,151 @@ POST /v1/tables/{id}/samples                 packed binary, see `rollstream.repl
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
-from rollstream.config import load
-from rollstream.errors import ConfigError
+from rollstream.errors import SchemaMismatch
+from rollstream.replay.log import DeleteEntry
 from rollstream.replay.packed import pack, unpack
-from rollstream.replay.spec import TableSpec
+from rollstream.replay.samples import encode_items
 from rollstream.replay.table_state import table_state
-from rollstream.store import Changes, Store, keys
-from rollstream_replay.inspector import inspect_items
+from rollstream_replay.absent import Absent
+from rollstream_replay.inspector import ItemOrder, choose_items, describe_items, fetch_rows
+from rollstream_replay.priorities import priority_histogram
+from rollstream_replay.removal import Removal
 from rollstream_replay.shard_server import ShardServer
+from rollstream_replay.table_report import describe_limiter, describe_table
 
 __all__ = ["table_router"]
 
 TableId = Annotated[str, Path(pattern=r"^[a-zA-Z0-9._-]{1,128}$", description="`<experiment id>.<table name>`")]
-IMMUTABLE = ("name", "rows", "chunk_rows")
+ItemKey = Annotated[int, Path(ge=0, lt=1 << 64, description="Key of an item, as writers and samples give it")]
+PACKED = "application/octet-stream"
 
 
-def table_router(server: ShardServer, store: Store) -> APIRouter:
+def table_router(server: ShardServer) -> APIRouter:
     """Routes of the tables that `server` serves."""
     router = APIRouter(prefix="/v1/tables", tags=["tables"])
-    creating = asyncio.Lock()
+    catalog, removal = server.catalog, Removal(server)
+
+    def described(table_id: str) -> dict[str, Any]:
+        rows = server.rows_of(table_id)
+        return {**describe_table(rows, rows.tables[table_id]), "redis_full": server.pressure.why}
 
     @router.get("", summary="Tables of this shard")
     async def list_tables() -> dict[str, Any]:
         server.require_serving()
-        return {"tables": [table.describe() for _, table in sorted(server.tables.items())]}
+        return {"tables": [described(table_id) for table_id in sorted(server.tables)]}
 
     @router.put("/{table_id}", summary="Create a table, or make sure that it is there with this spec")
     async def put_table(table_id: TableId, spec_document: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-        server.require_serving()
-        spec = load(TableSpec, spec_document, what="table spec")
-        async with creating:
-            if table_id in server.tables:
-                _require_same(table_id, server.tables[table_id].shard.table.spec, spec)
-                return server.table(table_id).describe()
-            _require_own_keys(server, table_id, spec)
-            await server.in_thread(lambda: _require_memory(server, store, table_id, spec))
-            await server.in_thread(lambda: _store_spec(server, table_id, spec))
-            table = await server.add_table(table_id, spec)
-        await server.in_thread(lambda: Changes(store).announce("table", table_id))
-        return table.describe()
+        await catalog.put(table_id, spec_document)
+        return described(table_id)
 
     @router.get("/{table_id}", summary="Numbers, limiter state and spec of a table")
     async def get_table(table_id: TableId) -> dict[str, Any]:
-        return server.table(table_id).describe()
+        return described(table_id)
 
     @router.patch("/{table_id}", summary="Change sampler, remover, limiter or sizes of a living table")
     async def patch_table(table_id: TableId, changes: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-        table = server.table(table_id)
-        before = table.shard.table.spec
-        for name in IMMUTABLE:
-            if name in changes:
-                raise ConfigError(f"{name} of table {table_id} cannot change, got {changes[name]!r}; make a new table")
-        spec = load(TableSpec, {**before.model_dump(mode="json"), **changes}, what="table spec")
-        await server.in_thread(lambda: _store_spec(server, table_id, spec))
-        table.shard.table.apply(spec)
-        table.samples_dirty = True
-        server.advance(table)
-        return table.describe()
+        await catalog.change(table_id, changes)
+        return described(table_id)
 
     @router.delete("/{table_id}", summary="Drop a table with all its keys")
-    async def delete_table(table_id: TableId) -> dict[str, int]:
-        server.require_serving()
-        async with creating:
-            return {"deleted_keys": await server.drop_table(table_id)}
+    async def delete_table(
+        table_id: TableId,
+        with_shared: Annotated[bool, Query(description="Also the tables that share its rows")] = False,
+    ) -> dict[str, int]:
+        return {"deleted_keys": await catalog.drop(table_id, with_shared=with_shared)}
 
     @router.get("/{table_id}/items", summary="Look at items and their rows")
     async def get_items(
         table_id: TableId,
-        order: Literal["priority", "newest", "oldest"] = "priority",
+        order: ItemOrder = "priority",
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
     ) -> dict[str, Any]:
-        return {"items": await inspect_items(server, server.table(table_id), order=order, limit=limit)}
+        table = server.table(table_id)
+        items = choose_items(table.table, order=order, limit=limit)
+        fetched = await server.in_thread(lambda: fetch_rows(server.address, table, items))
+        return {"items": describe_items(items, fetched)}
+
+    @router.get("/{table_id}/items/{key}", summary="Look at one item and its rows")
+    async def get_item(table_id: TableId, key: ItemKey) -> dict[str, Any]:
+        table = server.table(table_id)
+        items, known = table.table.get(np.array([key], np.uint64))
+        if not known.all():
+            raise Absent(
+                f"table {table_id} has no item with the key {key} on shard {server.shard}; it was removed, or never there"
+            )
+        fetched = await server.in_thread(lambda: fetch_rows(server.address, table, items))
+        return describe_items(items, fetched)[0]
+
+    @router.post("/{table_id}/items/find", summary="Which keys are known, and their items (packed)", response_class=Response)
+    async def find_items(table_id: TableId, request: Request) -> Response:
+        body = await request.body()
+        if len(body) % 8:
+            raise SchemaMismatch(f"keys to find are packed u8, 8 bytes each; got {len(body)} bytes")
+        table = server.table(table_id).table
+        items, known = table.get(np.frombuffer(body, "<u8").astype(np.uint64))
+        return Response(known.astype("<u1").tobytes() + encode_items(items), media_type=PACKED)
+
+    @router.post("/{table_id}/items/delete", summary="Remove items by key")
+    async def delete_items(table_id: TableId, keys: Annotated[list[int], Body(embed=True)]) -> dict[str, int]:
+        wanted = np.array([key for key in keys if 0 <= key < 1 << 64], np.uint64)
+        table = server.table(table_id).table
+        _, known = table.items.find(np.unique(wanted))
+        await removal.remove(table_id, DeleteEntry(keys=wanted))
+        return {"deleted": int(known.sum())}
+
+    @router.post("/{table_id}/reset", summary="Remove all items")
+    @router.delete("/{table_id}/items", summary="Remove all items")
+    async def reset_table(table_id: TableId) -> dict[str, int]:
+        table = server.table(table_id).table
+        there = table.size
+        await removal.remove(table_id, DeleteEntry(keys=np.zeros(0, np.uint64), reset=table.spec.name))
+        return {"deleted": there}
+
+    @router.get("/{table_id}/priorities/histogram", summary="How the priorities are spread")
+    async def get_histogram(table_id: TableId, bins: Annotated[int, Query(ge=1, le=200)] = 20) -> dict[str, Any]:
+        items = server.table(table_id).table.items
+        priority = items.priority[: items.high][items.alive[: items.high]]
+        return await server.in_thread(lambda: priority_histogram(priority, bins=bins))
+
+    @router.get("/{table_id}/limiter", summary="Counters and bounds of the limiter, who may go on and who waits")
+    async def get_limiter(table_id: TableId) -> dict[str, Any]:
+        rows = server.rows_of(table_id)
+        return {**describe_limiter(rows, rows.tables[table_id]), "redis_full": server.pressure.why}
 
     @router.get("/{table_id}/samples/possible", summary="Whether a batch could be sampled now")
     async def get_possible(table_id: TableId, batch_items: Annotated[int, Query(ge=1)] = 1) -> dict[str, bool]:
-        return {"possible": server.table(table_id).shard.table.can_sample(batch_items)}
+        return {"possible": server.table(table_id).table.can_sample(batch_items)}
 
     @router.get("/{table_id}/snapshot", summary="The index as packed arrays", response_class=Response)
     async def get_snapshot(table_id: TableId) -> Response:
-        state = table_state(server.table(table_id).shard.table, with_streams=False)
+        state = table_state(server.table(table_id).table)
         packed = await server.in_thread(lambda: pack(state.facts, state.arrays))
-        return Response(packed, media_type="application/octet-stream")
+        return Response(packed, media_type=PACKED)
 
     @router.put("/{table_id}/snapshot", summary="Replace the items by restored ones, whose rows are in Redis already")
-    async def put_snapshot(table_id: TableId, request: Request) -> int:
-        table = server.table(table_id)
+    async def put_snapshot(
+        table_id: TableId,
+        request: Request,
+        keep_limiter: Annotated[
+            bool, Query(description="Go on with the exported counts, even when nothing may be sampled")
+        ] = False,
+    ) -> int:
+        rows = server.rows_of(table_id)
         state = unpack(await request.body(), what=f"index for table {table_id}")
-        count = table.shard.replace(state)
-        table.writers_dirty = True
-        server.advance(table)
-        await server.save_snapshot(table)
+        count = rows.shard.replace(state, table_id=table_id, keep_limiter=keep_limiter)
+        rows.writers_dirty = True
+        server.advance(rows)
+        await server.save_snapshot(rows)
         return count
 
     @router.post("/{table_id}/snapshot", summary="Save the index to Redis now and trim the log")
     async def post_snapshot(table_id: TableId) -> dict[str, bool]:
-        table = server.table(table_id)
-        possible = table.shard.table.admitting is None
-        if possible:
-            await server.save_snapshot(table)
-        return {"saved": possible}
+        return {"saved": await server.save_snapshot(server.rows_of(table_id))}
 
     return router
-
-
-def _require_same(table_id: str, there: TableSpec, wanted: TableSpec) -> None:
-    there.row_spec.require_equal(wanted.row_spec, ours=f"table {table_id}", theirs="the request")
-    differing = [name for name in TableSpec.model_fields if getattr(there, name) != getattr(wanted, name)]
-    if differing:
-        listed = "; ".join(f"{name} is {getattr(there, name)!r}, wanted {getattr(wanted, name)!r}" for name in differing)
-        raise ConfigError(f"table {table_id} exists with another spec ({listed}); change it with PATCH, or drop it first")
-
-
-def _require_own_keys(server: ShardServer, table_id: str, spec: TableSpec) -> None:
-    others = [(other, table.shard.table.spec.shards) for other, table in server.tables.items()]
-    other = keys.table_with_same_tag(table_id, shards=spec.shards, others=others)
-    if other is not None:
-        raise ConfigError(
-            f"table {table_id} would have the keys of table {other} (one hash tag for both, which happens once in two million "
-            "cells); submit the experiment again under another name"
-        )
-
-
-def _require_memory(server: ShardServer, store: Store, table_id: str, spec: TableSpec) -> None:
-    limit_bytes = store.check().maxmemory_bytes
-    if not limit_bytes:
-        return
-    others_bytes = sum(table.shard.table.spec.predicted_bytes(name) for name, table in server.tables.items())
-    predicted_bytes = spec.predicted_bytes(table_id)
-    if others_bytes + predicted_bytes > limit_bytes:
-        raise ConfigError(
-            f"table {table_id} with max_items {spec.max_items} will need {predicted_bytes / 2**20:.0f} MiB, the other tables need "
-            f"{others_bytes / 2**20:.0f} MiB, and Redis has maxmemory {limit_bytes / 2**20:.0f} MiB; lower max_items or raise maxmemory"
-        )
-
-
-def _store_spec(server: ShardServer, table_id: str, spec: TableSpec) -> None:
-    text = spec.model_dump_json()
-    server.guard(f"store the spec of table {table_id}", lambda pipeline: pipeline.hset(keys.tables(), table_id, text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,71 +10,66 @@ import numpy.typing as npt
 from rollstream.clock import SystemClock
 from rollstream.replay.row_fetch import FetchedRows, RowFetch
 from rollstream.replay.samples import SampledItems
-from rollstream.store import ChunkReader
+from rollstream.replay.table import Table
+from rollstream.store import Address, ChunkReader
 from rollstream_replay.served_table import ServedTable
-from rollstream_replay.shard_server import ShardServer
 
-__all__ = ["inspect_items"]
+__all__ = ["ItemOrder", "choose_items", "describe_items", "fetch_rows"]
 
+ItemOrder: TypeAlias = Literal["priority", "lowest", "newest", "oldest"]
 VALUES_SHOWN = 16
 
 
-async def inspect_items(
-    server: ShardServer, table: ServedTable, *, order: Literal["priority", "newest", "oldest"], limit: int
-) -> list[dict[str, Any]]:
-    """Up to `limit` items: their address, priority, use, and the first values of each column of their rows."""
-    items = _chosen(table, order, limit)
+def choose_items(table: Table, *, order: ItemOrder, limit: int) -> SampledItems:
+    """Up to `limit` items, and with which probability one draw now gives each."""
+    live = table.items.live()
+    if order == "newest":
+        live = live[::-1]
+    elif order in ("priority", "lowest"):
+        sign = -1.0 if order == "priority" else 1.0
+        live = live[np.argsort(sign * table.items.priority[live], kind="stable")]
+    items, _ = table.get(table.items.key[live[:limit]])
+    return items
 
-    def fetch() -> FetchedRows:
-        reader = ChunkReader(server.address, clock=SystemClock())
-        try:
-            spec = table.shard.table.spec
-            return RowFetch(reader, table_id=table.table_id, shard=table.shard.shard, spec=spec).read(items)
-        finally:
-            reader.close()
 
-    fetched = await server.in_thread(fetch)
+def fetch_rows(address: Address, table: ServedTable, items: SampledItems) -> FetchedRows:
+    """Rows of `items`; waits for Redis."""
+    reader = ChunkReader(address, clock=SystemClock())
+    try:
+        shard = table.shard
+        spec = table.table.spec.model_copy(update={"view": (), "stack": {}})  # what is stored, not what a sample shows
+        return RowFetch(reader, table_id=shard.table_id, shard=shard.shard, spec=spec).read(items)
+    finally:
+        reader.close()
+
+
+def describe_items(items: SampledItems, fetched: FetchedRows) -> list[dict[str, Any]]:
+    """Address, priority and use of each item, and the first values of each column of its rows; null when they are gone."""
     return [
         {
             "key": int(items.keys[at]),
             "priority": float(items.priority[at]),
+            "probability": float(items.probability[at]),
             "times_sampled": int(items.times_sampled[at]),
             "writer": int(items.writer[at]),
             "environment": int(items.env[at]),
             "start_row": int(items.start[at]),
-            "rows": None if fetched.missing[at] else _decoded(fetched.rows[at, : int(items.length[at])]),
+            "length": int(items.length[at]),
+            "lead": int(items.lead[at]),
+            "version": int(items.version[at]),
+            "age_rows": int(items.age_rows[at]),
+            "rows": None if fetched.missing[at] else _decoded(fetched, at),
         }
         for at in range(len(items))
     ]
 
 
-def _chosen(table: ServedTable, order: str, limit: int) -> SampledItems:
-    index = table.shard.table
-    live = index.items.live()
-    if order == "newest":
-        live = live[::-1]
-    elif order == "priority":
-        live = live[np.argsort(-index.items.priority[live], kind="stable")]
-    slots = live[:limit]
-    items = index.items
-    return SampledItems(
-        keys=items.keys(slots),
-        start=items.start[slots].astype(np.uint64),
-        probability=np.zeros(len(slots)),
-        writer=items.writer[slots],
-        env=items.env[slots],
-        length=items.length[slots].astype(np.uint32),
-        priority=items.priority[slots],
-        times_sampled=items.times_sampled[slots],
-        table_items=index.size,
-    )
+def _decoded(fetched: FetchedRows, at: int) -> list[dict[str, Any]]:
+    there = np.flatnonzero(fetched.mask[at])
+    return [{name: _short(column[at, row]) for name, column in fetched.rows.items()} for row in there.tolist()]
 
 
-def _decoded(rows: npt.NDArray[np.void]) -> list[dict[str, Any]]:
-    return [{name: _short(row[name]) for name in rows.dtype.names or ()} for row in rows]
-
-
-def _short(value: Any) -> Any:
+def _short(value: npt.NDArray[Any]) -> Any:
     """A JSON value: numbers that are not finite as text, long arrays cut with their size told."""
     flat = np.asarray(value).reshape(-1)
     shown = [_plain(entry) for entry in flat[:VALUES_SHOWN].tolist()]

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, SchemaMismatch, StoreError, TableError
-from rollstream_replay.shard_server import NotServing
+from rollstream_replay.absent import Absent, NotServing
 
-__all__ = ["add_error_handlers", "problem"]
+__all__ = ["ProblemDocument", "add_error_handlers", "describe_problem"]
 
 CONTENT_TYPE = "application/problem+json"
 
 
-def problem(error: RollstreamError) -> Response:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemDocument:
+    """A reply that tells an error."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def describe_problem(error: RollstreamError) -> ProblemDocument:
     """The answer that tells `error`."""
     status, kind = _classified(error)
     content: dict[str, Any] = {"title": type(error).__name__, "status": status, "kind": kind, "detail": str(error)}
     if isinstance(error, ConfigError):
         content["problems"] = [{"path": entry.path, "message": entry.message} for entry in error.problems]
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return Response(json.dumps(content), status_code=status, media_type=CONTENT_TYPE, headers=headers)
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    return ProblemDocument(status=status, body=json.dumps(content).encode(), headers=headers)
 
 
 def _classified(error: RollstreamError) -> tuple[int, str]:
@@ -38,7 +49,7 @@ def _classified(error: RollstreamError) -> tuple[int, str]:
             return 422, "config"
         case SchemaMismatch():
             return 409, "schema"
-        case TableError() if "does not exist" in str(error):
+        case Absent():
             return 404, "table"
         case TableError():
             return 409, "table"
@@ -49,14 +60,18 @@ def _classified(error: RollstreamError) -> tuple[int, str]:
 def add_error_handlers(app: FastAPI) -> None:
     """Answer our own errors, and requests that do not fit the schema, as problems."""
 
+    def answered(error: RollstreamError) -> Response:
+        told = describe_problem(error)
+        return Response(told.body, status_code=told.status, media_type=CONTENT_TYPE, headers=dict(told.headers))
+
     async def ours(_: Request, error: Exception) -> Response:
         assert isinstance(error, RollstreamError), "registered for our errors only"
-        return problem(error)
+        return answered(error)
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError), "registered for validation errors only"
         listed = "; ".join(f"{'.'.join(str(part) for part in entry['loc'])}: {entry['msg']}" for entry in error.errors())
-        return problem(ConfigError(f"request does not fit: {listed}"))
+        return answered(ConfigError(f"request does not fit: {listed}"))
 
     app.add_exception_handler(RollstreamError, ours)
     app.add_exception_handler(RequestValidationError, invalid)

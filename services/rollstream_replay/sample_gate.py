@@ -1,7 +1,6 @@
-"""`POST /v1/tables/{id}/samples` in front of the web framework: the one request that comes a thousand times a second.
+"""`POST /v1/tables/{id}/samples` on connections that carry other requests too: past the web framework, which would only cost time.
 
-A framework spends more time on routing and validation than the shard on drawing a batch. So this ASGI application answers that
-path itself and passes everything else on.
+Connections that only ask for samples have a still shorter way, see `sample_protocol`.
 """
 
 from __future__ import annotations
@@ -9,10 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rollstream.errors import RollstreamError
-from rollstream.replay.samples import SampleReply, decode_request, encode_reply
-from rollstream_replay.problems import problem
-from rollstream_replay.shard_server import ShardServer
+from rollstream_replay.sample_desk import SampleDesk
 
 __all__ = ["SampleGate"]
 
@@ -22,9 +18,9 @@ PATH = re.compile(r"/v1/tables/([a-zA-Z0-9._-]{1,128})/samples")
 class SampleGate:
     """Answers requests for samples; `app` answers the rest."""
 
-    def __init__(self, app: Any, server: ShardServer) -> None:
+    def __init__(self, app: Any, desk: SampleDesk) -> None:
         self._app = app
-        self._server = server
+        self._desk = desk
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["method"] != "POST" or (found := PATH.fullmatch(scope["path"])) is None:
@@ -35,20 +31,11 @@ class SampleGate:
         while message.get("more_body"):
             message = await receive()
             body += message.get("body", b"")
-        try:
-            reply = await self._sample(found.group(1), body)
-        except RollstreamError as error:
-            await problem(error)(scope, receive, send)
-            return
-        headers = [(b"content-type", b"application/octet-stream"), (b"content-length", str(len(reply)).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": reply})
-
-    async def _sample(self, table_id: str, body: bytes) -> bytes:
-        request = decode_request(body)
-        table = self._server.table(table_id)
-        items = await table.sample(
-            batches=request.batches, batch_items=request.batch_items, deadline_s=request.deadline_ms / 1000
-        )
-        self._server.advance(table)
-        return encode_reply(SampleReply(batches=len(items) // request.batch_items, batch_items=request.batch_items, items=items))
+        answer = self._desk.answer(found.group(1), body)
+        reply = answer if isinstance(answer, bytes) else await answer
+        head, _, content = reply.partition(b"\r\n\r\n")
+        lines = head.split(b"\r\n")
+        headers = [tuple(part.strip() for part in line.split(b":", 1)) for line in lines[1:]]
+        await send({"type": "http.response.start", "status": int(lines[0].split(b" ")[1]), "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+        self._desk.after(found.group(1))

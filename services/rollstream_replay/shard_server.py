@@ -4,54 +4,54 @@
          ▲                                   │
          └── lease lost, Redis away too long ┘   (memory is thrown away: all of it is in Redis)
 
-One event loop owns all tables. Whatever waits for Redis runs in threads: reading the logs, acknowledging, unlinking rows, writing
-snapshots, renewing the lease; each is one task that does one thing at a time.
+One event loop owns all tables. Whatever waits for Redis runs in threads, see `Upkeep`. While Redis is out of memory the shard goes
+on with what it has, see `Pressure`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
 from rollstream.clock import Clock
-from rollstream.errors import LeaseLost, StoreError, TableError
+from rollstream.errors import ConfigError, LeaseLost, SchemaMismatch, StoreError, TableError
 from rollstream.metrics import Waits
-from rollstream.replay.shard import LogEntries, TableShard
+from rollstream.replay.shard import TableShard
 from rollstream.replay.spec import TableSpec
-from rollstream.store import Address, ChunkReader, Lease, Store, keys
+from rollstream.store import Address, Lease, Store, keys
+from rollstream_replay.absent import Absent, NotServing
+from rollstream_replay.catalog import Catalog, read_specs
+from rollstream_replay.pressure import Pressure
+from rollstream_replay.served_rows import ServedRows
 from rollstream_replay.served_table import ServedTable
+from rollstream_replay.upkeep import Upkeep
 from rollstream_service.health import Health
 
-__all__ = ["NotServing", "ShardServer"]
+__all__ = ["ShardServer"]
 
 _LOG = logging.getLogger("rollstream.replay")
 T = TypeVar("T")
-BLOCK_MS = 500
-READ_ENTRIES = 128
 STANDBY_EVERY_S = 0.25
-TIDY_EVERY_S = 0.5
-POSITION_EVERY_S = 1.0
-READ_PAUSE_S = 0.003
-ACKNOWLEDGE_PAUSE_S = 0.008
-"""Pauses after a read and after an acknowledgement: under load several flushes share one, and writers have more in flight."""
-REPEAT_CREDIT_EVERY_S = 5.0
-
-
-class NotServing(TableError):
-    """The shard cannot answer now: it starts, stands by, or stops. Ask again."""
 
 
 class ShardServer:
     """All tables of one shard in this process.
 
     Args:
+        shards: numbers of the shards that this process may serve; it takes the first that is free.
         owner: name of this process, shown to people who look for the holder of the lease.
+        inherit: only one living process has this name, so what an earlier one of it still holds is taken over at once.
+        sweep_every_s: see `ReplaySettings`.
         changed: called when readiness changed, so that the member record says so at once.
         failed: called when the shard cannot go on at all: the process should end.
+
+    Attributes:
+        shard: the number of the shard that is served, or was wanted first.
+        rows: row spaces by the id of the table that the rows belong to.
     """
 
     def __init__(
@@ -59,9 +59,11 @@ class ShardServer:
         store: Store,
         address: Address,
         *,
-        shard: int,
+        shards: Sequence[int],
         owner: str,
+        inherit: bool,
         lease_ttl_s: float,
+        sweep_every_s: float,
         seed: int,
         clock: Clock,
         health: Health,
@@ -69,15 +71,18 @@ class ShardServer:
         changed: Callable[[], None] = lambda: None,
         failed: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        self.shard = shard
-        self.tables: dict[str, ServedTable] = {}
-        self._store = store
+        self.shard = shards[0]
+        self.rows: dict[str, ServedRows] = {}
+        self.store = store
         self.address = address
+        self.clock = clock
+        self.health = health
+        self.pressure = Pressure(clock)
+        self._shards = shards
         self._owner = owner
+        self._inherit = inherit
         self._lease_ttl_s = lease_ttl_s
         self._seed = seed
-        self._clock = clock
-        self._health = health
         self._waits = waits
         self._changed = changed
         self._failed = failed
@@ -85,30 +90,49 @@ class ShardServer:
         self._serving = False
         self._state = "starting"
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="replay")
-        self._dirty = asyncio.Event()
+        self._upkeep = Upkeep(self, sweep_every_s=sweep_every_s)
+        self.catalog = Catalog(self, store)
         self._main: asyncio.Task[None] | None = None
-        self._changes_id = "$"
         health.condition("lease", ok=False, why=self._state)
 
     # --- for the API -----------------------------------------------------------------------------------------------------
 
-    def table(self, table_id: str) -> ServedTable:
-        """The table of this id.
+    @property
+    def tables(self) -> dict[str, ServedTable]:
+        """All tables by id."""
+        return {table_id: table for rows in self.rows.values() for table_id, table in rows.tables.items()}
+
+    def rows_of(self, table_id: str) -> ServedRows:
+        """The row space that a table lies over.
 
         Raises:
             NotServing: nothing is served now.
-            TableError: there is none.
+            Absent: there is no such table.
         """
         self.require_serving()
-        table = self.tables.get(table_id)
-        if table is None:
-            known = ", ".join(sorted(self.tables)) or "none"
-            raise TableError(f"table {table_id} does not exist on shard {self.shard}; there are: {known}")
-        return table
+        for rows in self.rows.values():
+            if table_id in rows.tables:
+                return rows
+        known = ", ".join(sorted(self.tables)) or "none"
+        raise Absent(f"table {table_id} does not exist on shard {self.shard}; there are: {known}")
+
+    def holds(self, rows: ServedRows) -> bool:
+        """Whether these rows are still this shard's: not dropped, not lost with the lease."""
+        return self.rows.get(rows.table_id) is rows
+
+    def table(self, table_id: str) -> ServedTable:
+        """The table of this id; raises as `rows_of`."""
+        return self.rows_of(table_id).tables[table_id]
+
+    @property
+    def serving(self) -> bool:
+        """Whether the shard is ours now, as far as this process can know."""
+        lease = self._lease
+        return self._serving and lease is not None and lease.remaining_s() > 0
 
     def require_serving(self) -> None:
-        lease = self._lease
-        if not self._serving or lease is None or lease.remaining_s() <= 0:
+        """Raise `NotServing` unless `serving`."""
+        if not self.serving:
             raise NotServing(f"replay shard {self.shard} is not serving: {self._state}")
 
     async def in_thread(self, work: Callable[[], T]) -> T:
@@ -117,38 +141,53 @@ class ShardServer:
 
     def guard(self, what: str, fill: Any) -> list[Any]:
         """Execute commands only while the lease is ours; from any thread."""
+        return self.guarded(what, fill)
+
+    def guarded(self, what: str, fill: Any, *, deadline_s: float | None = None) -> list[Any]:
+        """As `guard`, but give up sooner."""
         lease = self._lease
         if lease is None:
             raise LeaseLost(f"replay shard {self.shard} does not hold its lease")
-        return lease.guarded(what, fill)
+        return lease.guarded(what, fill, deadline_s=deadline_s)
 
-    async def add_table(self, table_id: str, spec: TableSpec) -> ServedTable:
-        """Make and serve a table; what its log already holds is taken up."""
-        shard = TableShard(self._store, table_id=table_id, shard=self.shard, spec=spec, guard=self.guard, seed=self._seed)
-        await self.in_thread(shard.recover)
-        table = ServedTable(shard, clock=self._clock, waits=self._waits)
-        self.tables[table_id] = table
-        table.writers_dirty = True
-        self.advance(table)
-        return table
+    async def add_rows(self, table_id: str, spec: TableSpec, *, sharing: Mapping[str, TableSpec] | None = None) -> ServedRows:
+        """Make and serve a table with rows of its own, and those that share them; what its log already holds is taken up."""
+        shard = TableShard(self.store, table_id=table_id, shard=self.shard, spec=spec, guard=self.guard, seed=self._seed)
+        await self.in_thread(lambda: shard.recover(sharing))
+        rows = ServedRows(shard, clock=self.clock, waits=self._waits)
+        self.rows[table_id] = rows
+        self.advance(rows)
+        return rows
 
-    async def drop_table(self, table_id: str) -> int:
-        """Stop serving a table and delete everything of it; returns the number of keys. Harmless when there is none."""
-        table = self.tables.pop(table_id, None)
-        if table is None:
+    async def drop_rows(self, table_id: str) -> int:
+        """Stop serving a table with rows of its own and all that share them, and delete every key; returns how many.
+
+        Harmless when there is none.
+        """
+        rows = self.rows.pop(table_id, None)
+        if rows is None:
             return 0
-        table.close(TableError(f"table {table_id} does not exist any more: it was dropped"))
-        await self.in_thread(
-            lambda: self.guard(f"drop table {table_id}", lambda pipeline: pipeline.hdel(keys.tables(), table_id))
-        )
-        return await self.in_thread(table.shard.drop)
+        rows.close(TableError(f"table {table_id} does not exist any more: it was dropped"))
+        async with rows.writing:
+            return await self.in_thread(rows.shard.drop)
 
-    def advance(self, table: ServedTable) -> None:
+    def advance(self, rows: ServedRows) -> None:
         """Admit and serve; call after anything that may let somebody go on."""
-        if table.advance():
-            asyncio.get_running_loop().call_soon(self.advance, table)
-        if table.writers_dirty or table.samples_dirty:
-            self._dirty.set()
+        if rows.advance():
+            asyncio.get_running_loop().call_soon(self.advance, rows)
+        if rows.writers_dirty or rows.samples_dirty:
+            self._upkeep.dirty.set()
+
+    def advance_table(self, table_id: str) -> None:
+        """`advance` for the rows of a table, if it is still there."""
+        for rows in self.rows.values():
+            if table_id in rows.tables:
+                self.advance(rows)
+                return
+
+    async def save_snapshot(self, rows: ServedRows) -> bool:
+        """Save the index of a row space now, and trim its log; False while an entry is half admitted."""
+        return await self._upkeep.save_snapshot(rows)
 
     # --- life ------------------------------------------------------------------------------------------------------------
 
@@ -185,22 +224,27 @@ class ShardServer:
             await asyncio.sleep(STANDBY_EVERY_S)
 
     async def _stand_by(self) -> None:
-        """Wait until the lease of the shard is ours."""
+        """Wait until the lease of a shard is ours."""
         self._lease = None
-        while self._lease is None:
-            self._lease = await self.in_thread(
-                lambda: Lease.acquire(
-                    self._store,
-                    key=keys.replay_lease(self.shard),
-                    token_key=keys.replay_token(self.shard),
-                    owner=self._owner,
-                    ttl_s=self._lease_ttl_s,
-                )
-            )
-            if self._lease is None:
-                holder = await self.in_thread(lambda: Lease.owner_of(self._store, key=keys.replay_lease(self.shard)))
-                self._not_serving(f"standing by, the shard belongs to {holder}")
-                await asyncio.sleep(STANDBY_EVERY_S)
+        while True:
+            for shard in self._shards:
+                lease = await self.in_thread(partial(self._acquire, shard))
+                if lease is not None:
+                    self.shard, self._lease = shard, lease
+                    return
+            holder = await self.in_thread(lambda: Lease.owner_of(self.store, key=keys.replay_lease(self.shard)))
+            self._not_serving(f"standing by, the shard belongs to {holder}")
+            await asyncio.sleep(STANDBY_EVERY_S)
+
+    def _acquire(self, shard: int) -> Lease | None:
+        return Lease.acquire(
+            self.store,
+            key=keys.replay_lease(shard),
+            token_key=keys.replay_token(shard),
+            owner=self._owner,
+            ttl_s=self._lease_ttl_s,
+            inherit=self._inherit,
+        )
 
     async def _serve(self) -> None:
         self._state = "recovering tables"
@@ -208,48 +252,48 @@ class ShardServer:
             tasks.create_task(self._renew())
             await self._recover()
             self._serving = True
-            self._health.condition("lease", ok=True)
-            self._health.expect("log", within_s=30.0)
+            self.health.condition("lease", ok=True)
+            self.health.expect("log", within_s=30.0)
             self._changed()
             _LOG.info("shard %d serves %d tables", self.shard, len(self.tables))
-            for loop in (self._read, self._acknowledge, self._tidy, self._snapshot, self._repeat_credit):
-                tasks.create_task(loop())
+            for loop in self._upkeep.loops():
+                tasks.create_task(loop)
 
     async def _recover(self) -> None:
-        stored: Any = await self.in_thread(
-            lambda: self._store.run("read the tables of the cell", lambda client: client.hgetall(keys.tables()))
-        )
-        for table_id, text in stored.items():
-            await self.add_table(table_id.decode(), TableSpec.model_validate_json(text))
+        specs = await self.in_thread(lambda: read_specs(self.store, shard=self.shard))
+        for table_id, spec in specs.primaries.items():
+            try:
+                await self.add_rows(table_id, spec, sharing=specs.sharing(table_id))
+            except (ConfigError, SchemaMismatch, TableError) as error:
+                _LOG.error("table %s is not served: it cannot be rebuilt: %s", table_id, error)
 
     def _not_serving(self, state: str) -> None:
         was_serving, self._serving, self._state = self._serving, False, state
-        for table in self.tables.values():
-            table.close(NotServing(f"replay shard {self.shard} is not serving: {state}"))
-        self.tables = {}
-        self._health.forget("log")
-        self._health.condition("lease", ok=False, why=state)
+        for rows in self.rows.values():
+            rows.close(NotServing(f"replay shard {self.shard} is not serving: {state}"))
+        self.rows = {}
+        self.health.forget("log")
+        self.health.condition("lease", ok=False, why=state)
         if was_serving:
             self._changed()
 
     async def _leave(self) -> None:
-        lease, tables = self._lease, list(self.tables.values())
+        lease, served = self._lease, list(self.rows.values())
         if lease is not None and self._serving:
             self._serving, self._state = False, "stopping"
             try:
-                for table in tables:
-                    if table.shard.worth_a_snapshot():
-                        snapshot = table.shard.snapshot()
-                        await self.in_thread(partial(table.shard.save_snapshot, snapshot))
-                    else:
-                        progress = table.shard.progress()
-                        await self.in_thread(partial(table.shard.acknowledge, progress))
-                await self.in_thread(lease.release)
+                for rows in served:
+                    if rows.shard.worth_a_snapshot():
+                        await self._upkeep.save_snapshot(rows)
+                    progress = rows.shard.progress()
+                    await self.in_thread(partial(rows.shard.acknowledge, progress))
             except StoreError as error:
                 _LOG.warning("shard %d leaves without a last snapshot, its log has everything: %s", self.shard, error)
+            try:
+                await self.in_thread(lease.release)
+            except StoreError as error:
+                _LOG.warning("shard %d leaves without letting go of its lease, which runs out: %s", self.shard, error)
         self._not_serving("stopping")
-
-    # --- loops -----------------------------------------------------------------------------------------------------------
 
     async def _renew(self) -> None:
         while True:
@@ -257,80 +301,3 @@ class ShardServer:
             assert lease is not None, "renewal runs while a lease is held"
             await asyncio.sleep(lease.ttl_s / 4)
             await self.in_thread(partial(lease.renew, deadline_s=lease.ttl_s))
-
-    async def _read(self) -> None:
-        while True:
-            self._health.beat("log")
-            cursors = {keys.table_log(table_id, self.shard): (table_id, table) for table_id, table in self.tables.items()}
-            positions = {key: table.shard.cursor for key, (_, table) in cursors.items()}
-            for key, entries in await self.in_thread(partial(self._read_logs, positions)):
-                if key == keys.changes():
-                    self._changes_id = entries[-1][0].decode()
-                    continue
-                table_id, table = cursors[key]
-                if self.tables.get(table_id) is table:
-                    table.take(entries)
-                    self.advance(table)
-            await asyncio.sleep(READ_PAUSE_S)
-
-    def _read_logs(self, positions: dict[str, str]) -> list[tuple[str, LogEntries]]:
-        """New entries of all logs; a change in the cell wakes too, for it may be a new table."""
-
-        def operation(client: Any) -> Any:
-            return client.xread({**positions, keys.changes(): self._changes_id}, count=READ_ENTRIES, block=BLOCK_MS)
-
-        reply = self._store.run("read the logs of tables", operation)
-        return [(key.decode(), entries) for key, entries in reply]
-
-    async def _acknowledge(self) -> None:
-        last_s: dict[str, float] = {}
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            later = False
-            for table in list(self.tables.values()):
-                now_s = self._clock.monotonic_s()
-                if not table.writers_dirty and now_s - last_s.get(table.table_id, 0.0) < POSITION_EVERY_S:
-                    later = later or table.samples_dirty
-                    continue
-                if not table.writers_dirty and not table.samples_dirty:
-                    continue
-                table.writers_dirty = table.samples_dirty = False
-                last_s[table.table_id] = now_s
-                progress = table.shard.progress()
-                await self.in_thread(partial(table.shard.acknowledge, progress))
-            if later:
-                asyncio.get_running_loop().call_later(POSITION_EVERY_S, self._dirty.set)
-            await asyncio.sleep(ACKNOWLEDGE_PAUSE_S)
-
-    async def _tidy(self) -> None:
-        reader = ChunkReader(self.address, clock=self._clock)
-        try:
-            while True:
-                await asyncio.sleep(TIDY_EVERY_S)
-                for table in list(self.tables.values()):
-                    garbage = table.take_garbage()
-                    if len(garbage):
-                        await self.in_thread(partial(table.shard.unlink, reader, garbage))
-                    table.watch()
-        finally:
-            reader.close()
-
-    async def _snapshot(self) -> None:
-        while True:
-            await asyncio.sleep(TIDY_EVERY_S)
-            for table in list(self.tables.values()):
-                if table.shard.snapshot_due():
-                    await self.save_snapshot(table)
-
-    async def save_snapshot(self, table: ServedTable) -> None:
-        """Save a table's index now."""
-        snapshot = table.shard.snapshot()
-        await self.in_thread(lambda: table.shard.save_snapshot(snapshot))
-
-    async def _repeat_credit(self) -> None:
-        while True:
-            await asyncio.sleep(REPEAT_CREDIT_EVERY_S)
-            for table in list(self.tables.values()):
-                table.repeat_credit()
-                self.advance(table)

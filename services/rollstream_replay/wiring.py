@@ -14,9 +14,12 @@ from rollstream.store import Store
 from rollstream.store.members import MemberRecord
 from rollstream_replay.api import table_router
 from rollstream_replay.problems import add_error_handlers
+from rollstream_replay.sample_desk import SampleDesk
 from rollstream_replay.sample_gate import SampleGate
+from rollstream_replay.sample_protocol import SampleProtocol
 from rollstream_replay.settings import ReplaySettings
 from rollstream_replay.shard_server import ShardServer
+from rollstream_replay.table_report import describe_table
 from rollstream_service.heartbeat import Heartbeat, member_record
 from rollstream_service.http import listen, probe_router, serve
 from rollstream_service.lifecycle import Life
@@ -36,7 +39,9 @@ def main(settings: ReplaySettings, life: Life) -> None:
 
     def record() -> MemberRecord:
         detail: dict[str, float | str] = {"tables": float(len(server.tables))}
-        return member_record(life, role="replay", url=url, shard=settings.shard, detail=detail)
+        if server.pressure.why:
+            detail["redis_full"] = server.pressure.why
+        return member_record(life, role="replay", url=url, shard=server.shard, detail=detail)
 
     def failed(error: BaseException) -> None:
         failures.append(error)
@@ -46,9 +51,11 @@ def main(settings: ReplaySettings, life: Life) -> None:
     server = ShardServer(
         store,
         address,
-        shard=settings.shard,
+        shards=settings.shards,
         owner=life.member,
+        inherit=bool(settings.member_id),
         lease_ttl_s=settings.lease_ttl_s,
+        sweep_every_s=settings.sweep_every_s,
         seed=settings.seed,
         clock=life.clock,
         health=life.health,
@@ -58,10 +65,11 @@ def main(settings: ReplaySettings, life: Life) -> None:
     )
     registry = Exposition(waits_source(waits), lambda: table_samples(server), life.health.samples).registry()
     heartbeat.start()
-    life.log.info("listening", url=url, shard=settings.shard)
+    life.log.info("listening", url=url, shards=list(settings.shards))
+    desk = SampleDesk(server)
     try:
-        app = make_app(server, store, life, metrics=lambda: render(registry))
-        serve(SampleGate(app, server), bound, life=life, grace_s=settings.grace_s)
+        app = SampleGate(make_app(server, life, metrics=lambda: render(registry)), desk)
+        serve(app, bound, life=life, grace_s=settings.grace_s, connection=lambda inner: SampleProtocol(inner, desk))
     finally:
         heartbeat.stop()
         store.close()
@@ -69,7 +77,7 @@ def main(settings: ReplaySettings, life: Life) -> None:
         raise failures[0]
 
 
-def make_app(server: ShardServer, store: Store, life: Life, *, metrics: object) -> FastAPI:
+def make_app(server: ShardServer, life: Life, *, metrics: object) -> FastAPI:
     """The web application; starting and stopping it starts and stops the shard."""
 
     @contextlib.asynccontextmanager
@@ -81,7 +89,7 @@ def make_app(server: ShardServer, store: Store, life: Life, *, metrics: object) 
             await server.stop()
 
     app = FastAPI(title="Rollstream replay shard", version=__version__, lifespan=lifespan)
-    app.include_router(table_router(server, store))
+    app.include_router(table_router(server))
     app.include_router(probe_router(life.health, metrics))  # type: ignore[arg-type]
     add_error_handlers(app)
     return app
@@ -90,17 +98,21 @@ def make_app(server: ShardServer, store: Store, life: Life, *, metrics: object) 
 def table_samples(server: ShardServer) -> Iterable[Sample]:
     """What a scrape of `/metrics` learns about the tables."""
     totals = dict.fromkeys(("inserted", "sampled", "evicted", "priorities_refused"), 0.0)
-    for table_id, table in list(server.tables.items()):
-        told = table.describe()
-        labels = {"table": table_id, "shard": str(server.shard)}
-        for metric, name in (
-            (names.TABLE_ITEMS, "items"),
-            (names.TABLE_BYTES, "bytes"),
-            (names.TABLE_UNREAD_ENTRIES, "entries_waiting"),
-        ):
-            yield Sample(metric=metric, value=float(told[name]), labels=labels)  # type: ignore[arg-type]
-        for name in totals:
-            totals[name] += float(told[name])  # type: ignore[arg-type]
+    swept = 0.0
+    for rows in list(server.rows.values()):
+        swept += rows.orphans_swept
+        for table_id, table in list(rows.tables.items()):
+            told = describe_table(rows, table)
+            labels = {"table": table_id, "shard": str(server.shard)}
+            for metric, name in (
+                (names.TABLE_ITEMS, "items"),
+                (names.TABLE_BYTES, "bytes"),
+                (names.TABLE_UNREAD_ENTRIES, "entries_waiting"),
+                (names.TABLE_BLOCKED_S, "blocked_s"),
+            ):
+                yield Sample(metric=metric, value=float(told[name]), labels=labels)
+            for name in totals:
+                totals[name] += float(told[name])
     for metric, name in (
         (names.ITEMS_INSERTED, "inserted"),
         (names.ITEMS_SAMPLED, "sampled"),
@@ -108,3 +120,5 @@ def table_samples(server: ShardServer) -> Iterable[Sample]:
         (names.PRIORITIES_REFUSED, "priorities_refused"),
     ):
         yield Sample(metric=metric, value=totals[name])
+    yield Sample(metric=names.ORPHANS_SWEPT, value=swept)
+    yield Sample(metric=names.REDIS_FULL, value=1.0 if server.pressure.why else 0.0)
