@@ -17,14 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError
+from rollstream.replay.packed import unpack
 from rollstream.replay.ranges import concatenated_ranges
+from rollstream.replay.row_fetch import RowFetch
+from rollstream.replay.samples import COLUMNS, SampledItems
+from rollstream.replay.spec import TableSpec
+from rollstream.spaces import Flag
+from rollstream.store import ChunkReader
 
-__all__ = ["DumpedShard", "RowRuns", "dump_npz", "runs_of_items"]
+__all__ = ["DumpedShard", "RowRuns", "dump_npz", "runs_of_items", "shard_of_index"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
-PIECE_ROWS = 4096
-"""Rows that are fetched as one run at most."""
+FETCH_BYTES = 8 << 20
+"""Row bytes that are fetched at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +42,18 @@ class RowRuns:
     start: Ints
     length: Ints
 
-    def pieces(self, *, rows: int = PIECE_ROWS) -> RowRuns:
-        """The same rows in order, no run longer than `rows`."""
-        count = np.maximum(1, -(-self.length // rows))
-        offset = concatenated_ranges(np.zeros(len(count), np.int64), count) * rows
-        return RowRuns(
-            writer=np.repeat(self.writer, count),
-            env=np.repeat(self.env, count),
-            start=np.repeat(self.start, count) + offset,
-            length=np.minimum(rows, np.repeat(self.length, count) - offset),
-        )
+    def chunks(self, *, chunk_rows: int) -> RowRuns:
+        """The same rows in order, one run for each chunk that they lie in."""
+        first = self.start // chunk_rows
+        count = (self.start + self.length - 1) // chunk_rows - first + 1
+        number = concatenated_ranges(first, count)
+        start = np.maximum(np.repeat(self.start, count), number * chunk_rows)
+        end = np.minimum(np.repeat(self.start + self.length, count), (number + 1) * chunk_rows)
+        return RowRuns(writer=np.repeat(self.writer, count), env=np.repeat(self.env, count), start=start, length=end - start)
+
+    def part(self, which: slice) -> RowRuns:
+        """Some of the runs."""
+        return RowRuns(writer=self.writer[which], env=self.env[which], start=self.start[which], length=self.length[which])
 
 
 FetchRows: TypeAlias = Callable[[RowRuns], npt.NDArray[np.void]]
@@ -58,6 +66,41 @@ class DumpedShard:
 
     items: Mapping[str, Array]
     fetch: FetchRows
+
+
+def shard_of_index(index: bytes, *, reader: ChunkReader, rows_id: str, shard: int, spec: TableSpec) -> DumpedShard:
+    """A shard by the index that it gives (`GET .../snapshot`), with rows straight from Redis.
+
+    Args:
+        rows_id: id of the table that the rows belong to.
+        spec: of the table that is dumped.
+    """
+    plain = spec.model_copy(update={"view": (), "stack": {}})  # what is stored, not what a sample shows
+    fetch = RowFetch(reader, table_id=rows_id, shard=shard, spec=plain)
+    at_once = max(1, FETCH_BYTES // spec.chunk_bytes)
+
+    def fetched(runs: RowRuns) -> npt.NDArray[np.void]:
+        rows = np.zeros(int(runs.length.sum()), spec.row_spec.dtype)
+        chunks, place = runs.chunks(chunk_rows=spec.chunk_rows), 0
+        for begin in range(0, len(chunks.start), at_once):
+            read = fetch.read(_as_items(chunks.part(slice(begin, begin + at_once))))
+            end = place + int(read.mask.sum())
+            for name, column in read.rows.items():
+                rows[name][place:end] = column[read.mask]
+            gone = np.broadcast_to(read.missing[:, None], read.mask.shape)[read.mask]
+            rows["flags"][place:end][gone] = Flag.PAD
+            place = end
+        return rows
+
+    return DumpedShard(items=unpack(index, what=f"index of shard {shard}").arrays, fetch=fetched)
+
+
+def _as_items(runs: RowRuns) -> SampledItems:
+    count = len(runs.start)
+    columns = {name: np.zeros(count, dtype) for name, dtype in COLUMNS}
+    columns |= {"writer": runs.writer, "env": runs.env}
+    columns |= {"start": runs.start.astype(np.uint64), "length": runs.length.astype(np.uint32)}
+    return SampledItems(**columns, table_items=count)
 
 
 def runs_of_items(writer: Array, env: Array, start: Array, length: Array) -> tuple[RowRuns, Ints]:
@@ -94,7 +137,9 @@ def runs_of_items(writer: Array, env: Array, start: Array, length: Array) -> tup
 
 
 def dump_npz(path: Path | str, shards: Sequence[DumpedShard]) -> int:
-    """Write the tables' rows and items to `path`, in one step; returns the number of items.
+    """Write a table's rows and items to `path`, in one step; returns the number of items.
+
+    Items whose rows were evicted meanwhile are left out; such rows are flagged PAD.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -107,9 +152,11 @@ def dump_npz(path: Path | str, shards: Sequence[DumpedShard]) -> int:
         told = shard.items
         runs, first = runs_of_items(told["writer"], told["env"], told["start"], told["length"])
         fetched = shard.fetch(runs)
+        gone = np.append(0, np.cumsum((fetched["flags"] & Flag.PAD) != 0))
+        whole_items = gone[first + told["length"].astype(np.int64)] == gone[first]
         starts.append(before + np.cumsum(runs.length) - runs.length)
         for name, array in {**told, "first_row": before + first}.items():
-            items.setdefault(name, []).append(array)
+            items.setdefault(name, []).append(array[whole_items])
         rows.append(fetched)
         before += len(fetched)
     whole = np.concatenate(rows)

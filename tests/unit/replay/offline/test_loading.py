@@ -23,7 +23,7 @@ class Sink:
     def append(self, rollout: Rollout, *, deadline_s: float | None = None) -> WriteResult:
         self.rollouts.append(rollout)
         self._clock.advance(1.0)
-        return WriteResult(items=rollout.env_steps, rows=len(rollout.rows), waited_s=0.0)
+        return WriteResult(items=rollout.env_steps, rows=len(rollout.rows), waited_s=0.0, keys={})
 
     def flush(self, *, deadline_s: float) -> None:
         self.flushed = len(self.rollouts)

@@ -112,14 +112,17 @@ def test_no_items_have_no_runs() -> None:
     assert len(runs.start) == len(first) == 0
 
 
-def test_long_runs_are_fetched_in_pieces() -> None:
+def test_runs_are_fetched_chunk_by_chunk() -> None:
     runs = RowRuns(
         writer=np.array([1, 2], np.uint32), env=np.array([0, 3], np.uint32), start=np.array([7, 0]), length=np.array([5, 2])
     )
-    pieces = runs.pieces(rows=2)
-    assert pieces.start.tolist() == [7, 9, 11, 0]
-    assert pieces.length.tolist() == [2, 2, 1, 2]
-    assert pieces.env.tolist() == [0, 0, 0, 3]
+    pieces = runs.chunks(chunk_rows=4)
+    assert pieces.start.tolist() == [7, 8, 0]
+    assert pieces.length.tolist() == [1, 4, 2]
+    assert pieces.env.tolist() == [0, 0, 3]
+    single = runs.chunks(chunk_rows=1)
+    assert single.start.tolist() == [7, 8, 9, 10, 11, 0, 1]
+    assert set(single.length.tolist()) == {1}
 
 
 ROWS = RowSpec((Column(name="reward", dtype="<f4"),))
@@ -150,6 +153,20 @@ def test_a_dump_is_read_back_with_its_flags_and_its_gaps(tmp_path: Path) -> None
     assert data.row_spec == ROWS
     assert data.rows["reward"].tolist() == [0, 1, 2, 3, 6, 7, 4, 5]
     assert data.rows["flags"].tolist() == [1, 0, 0, END, 1, 0, 1, 0]
+
+
+def test_items_whose_rows_are_gone_are_left_out_of_a_dump(tmp_path: Path) -> None:
+    whole = shard([0, 1, 6], [2, 3, 2])
+
+    def fetch(runs: RowRuns) -> np.ndarray:
+        rows = whole.fetch(runs)
+        rows["flags"][3] = Flag.PAD
+        return rows
+
+    path = tmp_path / "dump.npz"
+    assert dump_npz(path, [DumpedShard(items=whole.items, fetch=fetch)]) == 2
+    with np.load(path) as archive:
+        assert archive["item_first_row"].tolist() == [0, 4]
 
 
 @pytest.mark.parametrize(

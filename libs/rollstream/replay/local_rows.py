@@ -1,0 +1,104 @@
+"""One shard of a row space that lives in the user's own process: reads its log, admits, and sees to its upkeep.
+
+Called under the lock of `LocalShards`. Nothing waits except for Redis; a snapshot is captured here and saved in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from rollstream.clock import Clock
+from rollstream.replay.chunks import ChunkAddresses
+from rollstream.replay.shard import LogEntries, TableShard
+from rollstream.store import ChunkReader, keys
+
+__all__ = ["LocalRows"]
+
+TIDY_EVERY_S = 0.5
+"""Between two deletions of rows; rows go at the second after they lost their last item, for somebody may be fetching them."""
+ACKNOWLEDGE_EVERY_S = 1.0
+"""Writers that wait are acknowledged at once; otherwise this often, so that a crash repeats little."""
+
+
+class LocalRows:
+    """A `TableShard` and what is due for it."""
+
+    def __init__(self, shard: TableShard, *, reader: ChunkReader, saver: Executor, clock: Clock) -> None:
+        self.shard = shard
+        self._reader = reader
+        self._saver = saver
+        self._clock = clock
+        self._saving: Future[None] | None = None
+        self._fresh_garbage: list[ChunkAddresses] = []
+        self._old_garbage: list[ChunkAddresses] = []
+        self._tidied_s = self._acknowledged_s = clock.monotonic_s()
+
+    @property
+    def log_key(self) -> str:
+        return keys.table_log(self.shard.table_id, self.shard.shard)
+
+    def take(self, entries: LogEntries) -> None:
+        """Take up what was read of the log, and admit what may be."""
+        if entries:
+            self.shard.take(entries)
+        self.admit()
+
+    def admit(self) -> None:
+        """Admit everything that the limiters allow now."""
+        while self.shard.waiting_entries and self.shard.admit():
+            pass
+        garbage = self.shard.group.take_garbage()
+        if len(garbage):
+            self._fresh_garbage.append(garbage)
+
+    def upkeep(self, *, acknowledge: bool) -> None:
+        """Whatever is due: credit for writers, a snapshot, deleting rows."""
+        now_s = self._clock.monotonic_s()
+        granted = bool(self.shard.newly_admitted_writers())
+        if granted and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
+            self._acknowledge()
+            self._acknowledged_s = now_s
+        if now_s - self._tidied_s > TIDY_EVERY_S:
+            self._tidied_s = now_s
+            self._tidy()
+        if self._saving is not None and self._saving.done():
+            self._saving.result()
+            self._saving = None
+        if self._saving is None and self.shard.snapshot_due():
+            self._saving = self._saver.submit(self.shard.save_snapshot, self.shard.snapshot())
+
+    def save(self) -> None:
+        """Save a snapshot now, if there is anything new, and write down where the shard stands."""
+        if self._saving is not None:
+            self._saving.result()
+            self._saving = None
+        if self.shard.worth_a_snapshot():
+            self.shard.save_snapshot(self.shard.snapshot())
+        self._acknowledge()
+
+    def drop(self) -> int:
+        """Delete everything of it in Redis."""
+        if self._saving is not None:
+            self._saving.result()
+        return self.shard.drop()
+
+    def _acknowledge(self) -> None:
+        progress = self.shard.progress()
+        try:
+            self.shard.acknowledge(progress)
+        except BaseException:
+            self.shard.give_back(progress)
+            raise
+
+    def _tidy(self) -> None:
+        garbage, self._old_garbage, self._fresh_garbage = self._old_garbage, self._fresh_garbage, []
+        if garbage:
+            self.shard.unlink(self._reader, ChunkAddresses.concatenate(garbage))
+
+
+def read_logs(client: Any, cursors: Mapping[str, str], *, count: int) -> dict[str, LogEntries]:
+    """What came into several logs since the cursors, without waiting."""
+    reply = client.xread(dict(cursors), count=count)
+    return {name.decode(): entries for name, entries in reply}
