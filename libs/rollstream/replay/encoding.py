@@ -107,6 +107,7 @@ class Codec:
         self._until_trial = 0
         self._compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
         self._decompressor = zstandard.ZstdDecompressor()
+        self._scratch = np.empty((0, self._chunk_bytes), np.uint8)
 
     def encode(self, payload: Bytes) -> EncodedChunks:
         """Values of chunks of packed rows. Shapes: payload u1 [K, chunk_bytes]; it is not changed."""
@@ -139,7 +140,10 @@ class Codec:
         return payload.reshape(len(payload), self._chunk_bytes)
 
     def decode_columns(self, values: Sequence[bytes], *, name: Callable[[int], str] = "value {}".format) -> dict[str, Bytes]:
-        """The bytes of each column of K values, u1 [K, chunk_rows, bytes a row]: views of one buffer; raises as `decode`."""
+        """The bytes of each column of K values, u1 [K, chunk_rows, bytes a row]; raises as `decode`.
+
+        They are views of one buffer and valid until the codec decodes again.
+        """
         return {field.name: block for field, block in zip(self._fields, self._blocks(values, name), strict=True)}
 
     def _blocks(self, values: Sequence[bytes], name: Callable[[int], str]) -> list[Bytes]:
@@ -148,9 +152,7 @@ class Codec:
         sizes = np.fromiter(map(len, values), np.int64, len(values))
         if not sizes.all():
             raise SchemaMismatch(f"{name(int(sizes.argmin()))} is empty: a zstd table stores a header byte before each chunk")
-        data = np.frombuffer(b"".join(values), np.uint8)
-        offsets = np.cumsum(sizes) - sizes
-        headers = data[offsets]
+        headers = np.fromiter((value[0] for value in values), np.uint8, len(values))
         codec, delta = headers & 3, headers >> 2 & 3
         unknown = (headers >> 4 != ~headers & 15) | (codec > max(_Stored)) | (delta > max(_Delta))
         if unknown.any():
@@ -159,7 +161,7 @@ class Codec:
                 f"{name(bad)} begins with the header byte {int(headers[bad])}, which this release does not know: it is damaged, or "
                 "was written by a newer release"
             )
-        regrouped = self._decompressed(data, codec, offsets, sizes, name)
+        regrouped = self._decompressed(values, codec, name)
         for kind in np.unique(delta).tolist():
             which = delta == kind
             if which.all():
@@ -170,44 +172,32 @@ class Codec:
                 regrouped[which] = part
         return [self._block(regrouped, field) for field in self._fields]
 
-    def _decompressed(
-        self, data: Bytes, codec: Bytes, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], name: Callable[[int], str]
-    ) -> Bytes:
-        zstd = np.flatnonzero(codec == _Stored.ZSTD)
-        plain = np.flatnonzero(codec == _Stored.PLAIN)
-        out = np.empty((len(sizes) if len(plain) else 0, self._chunk_bytes), np.uint8)
-        if len(zstd):
-            places = np.stack([offsets[zstd] + 1, sizes[zstd] - 1], axis=1).astype("<u8")
-            frames = zstandard.BufferWithSegments(data.data, places.tobytes())
-            expected = np.full(len(zstd), self._chunk_bytes, "<u8").tobytes()
-            try:
-                found = self._decompressor.multi_decompress_to_buffer(frames, decompressed_sizes=expected)
-            except (zstandard.ZstdError, ValueError) as error:
-                bad = int(zstd[self._first_damaged(frames)])
-                raise SchemaMismatch(f"{name(bad)} is damaged: {error}; its rows cannot be read") from error
-            joined = np.frombuffer(bytearray().join([found[chunk] for chunk in range(len(zstd))]), np.uint8)
-            joined = joined.reshape(len(zstd), self._chunk_bytes)
-            if not len(plain):
-                return joined
-            out[zstd] = joined
-        for chunk in plain.tolist():
-            if sizes[chunk] != 1 + self._chunk_bytes:
-                raise SchemaMismatch(
-                    f"{name(chunk)} holds {int(sizes[chunk]) - 1} bytes where {self._chunk_bytes} are expected: reader and writer "
-                    "disagree about the rows"
-                )
-            out[chunk] = data[offsets[chunk] + 1 : offsets[chunk] + sizes[chunk]]
+    def _decompressed(self, values: Sequence[bytes], codec: Bytes, name: Callable[[int], str]) -> Bytes:
+        """Into memory that is used again and again: fresh memory for so much would cost as much as decompressing."""
+        if len(self._scratch) < len(values):
+            self._scratch = np.empty((len(values), self._chunk_bytes), np.uint8)
+        out = self._scratch[: len(values)]
+        for chunk, (value, kind, place) in enumerate(zip(values, codec.tolist(), out, strict=True)):
+            content = memoryview(value)[1:]
+            if kind == _Stored.ZSTD:
+                try:
+                    self._require_size(chunk, zstandard.frame_content_size(content), name)
+                    read = self._decompressor.stream_reader(content).readinto(place)
+                except zstandard.ZstdError as error:
+                    raise SchemaMismatch(f"{name(chunk)} is damaged: {error}; its rows cannot be read") from error
+                if read < len(place):
+                    raise SchemaMismatch(f"{name(chunk)} is damaged: it was cut off; its rows cannot be read")
+            else:
+                self._require_size(chunk, len(content), name)
+                place[:] = np.frombuffer(content, np.uint8)
         return out
 
-    def _first_damaged(self, frames: zstandard.BufferWithSegments) -> int:
-        for index in range(len(frames)):
-            try:
-                content = self._decompressor.decompress(frames[index].tobytes(), max_output_size=self._chunk_bytes)
-            except zstandard.ZstdError:
-                return index
-            if len(content) != self._chunk_bytes:
-                return index
-        return 0
+    def _require_size(self, chunk: int, size_bytes: int, name: Callable[[int], str]) -> None:
+        if size_bytes != self._chunk_bytes:
+            raise SchemaMismatch(
+                f"{name(chunk)} holds {size_bytes} bytes where {self._chunk_bytes} are expected: reader and writer disagree about "
+                "the rows"
+            )
 
     def _regrouped(self, payload: Bytes) -> Bytes:
         rows = payload.reshape(len(payload), self._rows, self._row_bytes)

@@ -128,18 +128,19 @@ def test_one_changed_bit_anywhere_is_noticed() -> None:
 def test_a_value_that_was_cut_off_is_named() -> None:
     codec = Codec(Rows())
     [value] = codec.encode(moving_chunks(Rows(), chunks=1)).values
-    for size in (1, 5, len(value) - 1):
-        with pytest.raises(SchemaMismatch, match="value 0 is damaged"):
+    for size in (1, 5, len(value) // 2, len(value) - 12):
+        with pytest.raises(SchemaMismatch, match="value 0 is damaged: (it was cut off|.*size.*); its rows cannot be read"):
             codec.decode([value[:size]])
 
 
 def test_a_chunk_of_other_rows_is_refused() -> None:
     short = Rows(chunk_rows=4)
-    for reader in (Rows(chunk_rows=8), Rows(chunk_rows=2)):
-        with pytest.raises(SchemaMismatch, match="value 0 is damaged"):
-            Codec(reader).decode(Codec(short).encode(moving_chunks(short)).values)
-    with pytest.raises(SchemaMismatch, match="holds 11332 bytes where 22664 are expected: reader and writer disagree"):
-        Codec(Rows(chunk_rows=8)).decode(Codec(short).encode(random_chunks(short)).values)
+    for make in (moving_chunks, random_chunks):
+        for reader, expected in ((Rows(chunk_rows=8), 22664), (Rows(chunk_rows=2), 5666)):
+            with pytest.raises(
+                SchemaMismatch, match=f"holds 11332 bytes where {expected} are expected: reader and writer disagree"
+            ):
+                Codec(reader).decode(Codec(short).encode(make(short)).values)
 
 
 @pytest.mark.parametrize("header", [0b1101_0010, 0b0010_1101, 0xFF, 0x00])
