@@ -1,6 +1,6 @@
 """Which slot holds the item of a key: a page table, since keys of one writer are consecutive numbers.
 
-    key ─▶ page (key >> 8) ─▶ searched in the sorted list of pages that are in use ─▶ 256 slots of that page
+    key ─▶ page (key >> 10) ─▶ searched in the sorted list of pages that are in use ─▶ 1024 slots of that page
 
 Four bytes an item where keys are dense, no loop per item. A page goes when its last item goes.
 """
@@ -15,7 +15,7 @@ __all__ = ["KeyMap"]
 Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
-PAGE_BITS = 8
+PAGE_BITS = 10
 PAGE = 1 << PAGE_BITS
 BITS = np.uint64(PAGE_BITS)
 WITHIN = np.uint64(PAGE - 1)
@@ -85,7 +85,7 @@ class KeyMap:
         missing = len(pages) - len(self._free)
         if missing > 0:
             used = len(self._held)
-            size = max(16, used * 2, used + missing)
+            size = max(4, used + used // 4, used + missing)
             self._held = np.concatenate([self._held, np.zeros(size - used, np.int32)])
             entries = np.zeros(size << PAGE_BITS, np.int32)
             entries[: len(self._entries)] = self._entries

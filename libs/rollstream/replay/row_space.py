@@ -76,14 +76,17 @@ class RowSpace:
             self.newest_version = max(self.newest_version, int(entry.version.max()))
         streams.open_runs(entry, self.runs)
         window = streams.open_window(entry, self.references, chunk_rows=self.chunk_rows)
-        env = np.where(usable, entry.env, 0).astype(np.int64)
-        start = np.where(usable, entry.start, streams.keep[0]).astype(np.int64) if entry.items else np.zeros(0, np.int64)
-        length = entry.length.astype(np.int64)
+        whole = bool(usable.all())
+        env = (entry.env if whole else np.where(usable, entry.env, 0)).astype(np.int64)
+        start = (entry.start if whole else np.where(usable, entry.start, streams.keep[0])).astype(np.int64)
         run = streams.runs_of(env, start)
-        first = start // self.chunk_rows
-        chunks = (start + length - 1) // self.chunk_rows - first + 1
+        if self.chunk_rows == 1:
+            first, chunks = start, entry.length.astype(np.int64)
+        else:
+            first = start // self.chunk_rows
+            chunks = (start + entry.length - 1) // self.chunk_rows - first + 1
         at = window.base[env] + first - window.low[env]
-        places = window.places[np.where(usable, at, 0)] if len(window.places) else at
+        places = window.places[at if whole else np.where(usable, at, 0)] if len(window.places) else at
         return OpenEntry(
             entry=entry,
             streams=streams,

@@ -99,7 +99,7 @@ class WriterStreams:
         keep, end = entry.keep.astype(np.int64), entry.end.astype(np.int64)
         if len(keep) != len(self.keep):
             return f"has {len(keep)} environments where the writer had {len(self.keep)}"
-        if np.any(end < self.end) or np.any(keep < self.keep) or np.any(keep > end):
+        if ((end < self.end) | (keep < self.keep) | (keep > end)).any():
             return "goes back in rows that were already written or released"
         return ""
 
@@ -119,6 +119,8 @@ class WriterStreams:
 
     def open_runs(self, entry: InsertEntry, runs: Runs) -> None:
         """Note the episodes that begin among the new rows, and one for each environment that is written for the first time."""
+        if not len(entry.episode_env) and len(self.run_address):
+            return
         env, start = entry.episode_env.astype(np.int64), entry.episode_start.astype(np.int64)
         inside = env < len(self.end)
         inside &= start < entry.end.astype(np.int64)[np.where(inside, env, 0)]
@@ -157,10 +159,14 @@ class WriterStreams:
         low, old_high = self.keep // chunk_rows, -(-self.end // chunk_rows)
         high = -(-entry.end.astype(np.int64) // chunk_rows)
         pinned, fresh = old_high - low, high - old_high
-        base = np.cumsum(high - low) - (high - low)
-        places = np.empty(int((high - low).sum()), np.int64)
-        places[concatenated_ranges(base, pinned)] = self.pins
-        places[concatenated_ranges(base + pinned, fresh)] = references.allocate(int(fresh.sum()), sizes=entry.chunk_bytes)
+        ends = (high - low).cumsum()
+        base = ends - (high - low)
+        new = references.allocate(int(fresh.sum()), sizes=entry.chunk_bytes)
+        places = new
+        if len(self.pins):
+            places = np.empty(int(ends[-1]), np.int64)
+            places[concatenated_ranges(base, pinned)] = self.pins
+            places[concatenated_ranges(base + pinned, fresh)] = new
         references.link(places)
         return Window(places=places, base=base, low=low, high=high)
 
@@ -171,14 +177,18 @@ class WriterStreams:
         keep = entry.keep.astype(np.int64)
         keep_chunk = keep // chunk_rows
         released = keep_chunk - window.low
-        at = concatenated_ranges(window.base, released)
-        env = np.repeat(np.arange(len(keep), dtype=np.uint32), released)
+        pinned = window.high - keep_chunk
+        chunk_no = concatenated_ranges(window.low, released)
         addresses = ChunkAddresses(
-            writer=np.full(len(at), writer, np.uint32),
-            env=env,
-            chunk_no=concatenated_ranges(window.low, released).astype(np.uint64),
+            writer=np.full(len(chunk_no), writer, np.uint32),
+            env=np.repeat(np.arange(len(keep), dtype=np.uint32), released),
+            chunk_no=chunk_no.astype(np.uint64),
         )
-        references.release(window.places[at], np.ones(len(at), np.int64), addresses)
-        self.pins = window.places[concatenated_ranges(window.base + released, window.high - keep_chunk)]
+        if pinned.any():
+            places = window.places[concatenated_ranges(window.base, released)]
+            self.pins = window.places[concatenated_ranges(window.base + released, pinned)]
+        else:
+            places, self.pins = window.places, np.zeros(0, np.int64)
+        references.release(places, np.ones(len(places), np.int64), addresses)
         self.keep, self.end = keep, entry.end.astype(np.int64)
         self.sequence = entry.sequence
