@@ -78,18 +78,70 @@ def train(
 def replay(
     context: typer.Context,
     *,
-    payload_bytes: Annotated[int, typer.Option(min=1, help="Bytes of one row.")] = 400,
+    payload_bytes: Annotated[
+        list[int] | None,
+        typer.Option(min=4, metavar="N", help="Bytes of one item; may be repeated. One alone: the simple form, flat JSON."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A short suite: 1 client, 400 B and 40 kB, random data.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART,...",
+            help="Parts of the suite: insert, sample, update, memory, recovery, checkpoint, reconnect, index, limit, cost.",
+        ),
+    ] = None,
+    clients: Annotated[
+        list[int] | None, typer.Option(min=1, max=64, metavar="N", help="Client processes; may be repeated.")
+    ] = None,
+    selector: Annotated[list[str] | None, typer.Option(metavar="NAME", help="uniform, prioritized; may be repeated.")] = None,
+    data: Annotated[list[str] | None, typer.Option(metavar="KIND", help="random, compressible; may be repeated.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.05, help="Length of each measurement; suite 3, simple form 5.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, metavar="N", help="Runs of each figure; the median counts. 3.")] = None,
+    items: Annotated[int | None, typer.Option(min=1, metavar="N", help="Items for memory and recovery. 1,000,000.")] = None,
+    against: Annotated[str | None, typer.Option(metavar="SYSTEM", help="Measure it in turn with ours: reverb.")] = None,
+    reverb_python: Annotated[str | None, typer.Option(metavar="PATH", help="A Python that has dm-reverb.")] = None,
+    durability: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Append-only file of the server: none, aof. aof; none with --against.")
+    ] = None,
+    redis_server: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Redis or Valkey to start instead of the embedded one.")
+    ] = None,
+    nice: Annotated[int, typer.Option(help="Priority of all processes of both systems; below 0 needs root.")] = 0,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the figures as Markdown.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw cost by table size, PNG.")] = None,
     json_to: JsonTo = None,
 ) -> None:
-    """Items per second inserted and sampled by one client through the whole path, and latency of a batch.
+    """Rates, latency, memory and recovery of the replay path on this machine; with --against reverb in turn with dm-reverb.
 
     Further options go to `python -m rollstream_replay.bench` as they are.
     """
     import subprocess
 
+    from rollstream_cli.json_target import check_json_target
     from rollstream_cli.leash import leashed
 
-    command = [*leashed(), "-m", "rollstream_replay.bench", "--payload-bytes", str(payload_bytes), *context.args]
-    if json_to is not None:
-        command += ["--json", json_to]
+    check_json_target(json_to)
+    given: dict[str, object] = {
+        "--payload-bytes": payload_bytes,
+        "--only": only,
+        "--clients": clients,
+        "--selector": selector,
+        "--data": data,
+        "--seconds": seconds,
+        "--repeats": repeats,
+        "--items": items,
+        "--against": against,
+        "--reverb-python": reverb_python,
+        "--durability": durability,
+        "--redis-server": redis_server,
+        "--nice": nice or None,
+        "--markdown": markdown,
+        "--plot": plot,
+        "--json": json_to,
+    }
+    words = ["--quick"] if quick else []
+    for name, value in given.items():
+        for one in value if isinstance(value, list) else [] if value is None else [value]:
+            words.append(f"{name}={one}")
+    command = [*leashed(), "-m", "rollstream_replay.bench", *words, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)

@@ -1,5 +1,6 @@
 """The practical limit: what the server's own benchmark program reaches with pipelined SET and GET of the same payload.
 
+One connection, as a client of ours has, with the pipeline that suits it best; and several, between which the program need not wait.
 Where the program is not installed, a loop of ours over a plain socket stands in for it: whole pipelines sent and received as they are,
 nothing is parsed.
 """
@@ -23,13 +24,13 @@ from rollstream_replay.bench.ours import Durability
 
 __all__ = ["find_benchmark", "practical_limit"]
 
-PIPELINE_BYTES = 256 << 10
+PIPELINE_BYTES = (256 << 10, 1 << 20)
 PIPELINE_MAX = 256
 KEYS_BYTES = 400 << 20
 KEYS_MAX = 200_000
-CONNECTIONS = (1, 4)
+CONNECTIONS = 4
 WITHIN_S = 300.0
-TRIAL_S = 0.2
+RAW_PIPELINES = 64
 
 
 def find_benchmark() -> Path | None:
@@ -44,69 +45,47 @@ def find_benchmark() -> Path | None:
 def practical_limit(
     payload_bytes: int, *, seconds: float, folder: Path, clock: Clock, durability: Durability, binary: Path | None = None
 ) -> dict[str, Any]:
-    """Values of `payload_bytes` set and got per second: the best of one connection and of several."""
+    """Values of `payload_bytes` set and got per second, by one connection and by several."""
     settings = {"appendonly": "no"} if durability == "none" else {}
     load = _Load(
-        payload_bytes=payload_bytes,
-        keys=max(64, min(KEYS_MAX, KEYS_BYTES // payload_bytes)),
-        pipeline=max(1, min(PIPELINE_MAX, PIPELINE_BYTES // payload_bytes)),
-        seconds=seconds,
+        payload_bytes=payload_bytes, keys=max(64, min(KEYS_MAX, KEYS_BYTES // payload_bytes)), seconds=seconds, clock=clock
     )
+    pipelines = sorted({max(1, min(PIPELINE_MAX, size // payload_bytes)) for size in PIPELINE_BYTES})
     program = find_benchmark()
-    with EmbeddedServer(folder, clock=clock, settings=settings, binary=binary) as server:
-        if program is None:
-            loop = _RawLoop(server.address.path, load, clock=clock)
-            rates = {1: {"set": loop.set(), "get": loop.get()}}
-            loop.close()
-        else:
-            run = _Program(program, server.address.path, load)
-            rates = {connections: {"set": run.set(connections), "get": run.get(connections)} for connections in CONNECTIONS}
-    return {
+    limit: dict[str, Any] = {
         "program": program.name if program else "raw loop",
         "payload_bytes": payload_bytes,
-        "pipeline": load.pipeline,
         "keys": load.keys,
-        "set_per_s": round(max(rate["set"] for rate in rates.values())),
-        "get_per_s": round(max(rate["get"] for rate in rates.values())),
-        "by_connections": {str(connections): rate for connections, rate in rates.items()},
+        "pipelines": pipelines,
     }
+    with EmbeddedServer(folder, clock=clock, settings=settings, binary=binary) as server:
+        path = server.address.path
+        for what in ("set", "get"):
+            if program is None:
+                one = [_raw_rate(what, path, load, pipeline=pipeline) for pipeline in pipelines]
+            else:
+                one = [_program_rate(program, what, path, load, pipeline=pipeline, connections=1) for pipeline in pipelines]
+                several = _program_rate(program, what, path, load, pipeline=pipelines[0], connections=CONNECTIONS)
+                limit[f"{what}_per_s_{CONNECTIONS}_connections"] = round(several)
+            limit[f"{what}_per_s"] = round(max(one))
+    return limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
     payload_bytes: int
     keys: int
-    pipeline: int
     seconds: float
+    clock: Clock
 
 
-class _Program:
-    """Runs the benchmark program: a short trial tells how many requests fill the time."""
-
-    def __init__(self, program: Path, path: str, load: _Load) -> None:
-        self._program = program
-        self._path = path
-        self._load = load
-
-    def set(self, connections: int) -> float:
-        """Values set per second; all keys are there afterwards."""
-        return self._rate("set", connections, trial=3 * self._load.keys)
-
-    def get(self, connections: int) -> float:
-        """Values got per second."""
-        return self._rate("get", connections, trial=self._load.keys)
-
-    def _rate(self, what: str, connections: int, *, trial: int) -> float:
-        rate = self._once(what, connections, max(1_000, trial))
-        return self._once(what, connections, max(1_000, int(rate * self._load.seconds)))
-
-    def _once(self, what: str, connections: int, requests: int) -> float:
-        load = self._load
-        words = (
-            f"-d {load.payload_bytes} -P {load.pipeline} -r {load.keys} -c {connections} -n {requests} -t {what} --csv".split()
-        )
+def _program_rate(program: Path, what: str, path: str, load: _Load, *, pipeline: int, connections: int) -> float:
+    """By the benchmark program: a short trial, after which all keys are there, tells how many requests fill the time."""
+    rate, requests = 0.0, 3 * load.keys if what == "set" else load.keys
+    for _ in range(2):
+        words = f"-d {load.payload_bytes} -P {pipeline} -r {load.keys} -c {connections} -n {requests} -t {what} --csv".split()
         done = subprocess.run(
-            [str(self._program), "-s", self._path, *words],
+            [str(program), "-s", path, *words],
             capture_output=True,
             text=True,
             timeout=WITHIN_S,
@@ -116,57 +95,39 @@ class _Program:
         rows = [row for row in csv.reader(done.stdout.splitlines()) if row and row[0].lower() == what]
         if done.returncode or not rows:
             said = f"{done.stdout[-300:]}{done.stderr[-300:]}"
-            raise RollstreamError(f"bench: {self._program.name} gave no rate for {what.upper()}: {said}")
-        return float(rows[-1][1])
+            raise RollstreamError(f"bench: {program.name} gave no rate for {what.upper()}: {said}")
+        rate = float(rows[-1][1])
+        requests = max(1_000, int(rate * load.seconds))
+    return rate
 
 
-class _RawLoop:
-    """Pipelines of SET and of GET over one connection."""
+def _raw_rate(what: str, path: str, load: _Load, *, pipeline: int) -> float:
+    """By whole pipelines over one socket; all keys are set before the first is got."""
+    value = np.random.default_rng(0).bytes(load.payload_bytes)
+    names = [b"raw:%010d" % key for key in range(pipeline * min(RAW_PIPELINES, max(1, load.keys // pipeline)))]
+    parts = [names[start : start + pipeline] for start in range(0, len(names), pipeline)]
+    sets = [b"".join(_command(b"SET", name, value) for name in part) for part in parts]
+    reply_bytes = {"set": 5 * pipeline, "get": pipeline * (len(b"$%d\r\n" % load.payload_bytes) + load.payload_bytes + 2)}
+    buffer = memoryview(bytearray(max(reply_bytes.values())))
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
 
-    def __init__(self, path: str, load: _Load, *, clock: Clock) -> None:
-        payload_bytes, keys, pipeline = load.payload_bytes, load.keys, load.pipeline
-        self._clock = clock
-        self._seconds = load.seconds
-        self._pipeline = pipeline
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(path)
-        value = np.random.default_rng(0).bytes(payload_bytes)
-        names = [b"raw:%010d" % key for key in range(keys)]
-        parts = [names[start : start + pipeline] for start in range(0, keys - pipeline + 1, pipeline)]
-        self._sets = [b"".join(_command(b"SET", name, value) for name in part) for part in parts[:64]]
-        self._gets = [b"".join(_command(b"GET", name) for name in part) for part in parts[:64]]
-        self._set_reply = 5 * pipeline
-        self._get_reply = pipeline * (len(b"$%d\r\n" % payload_bytes) + payload_bytes + 2)
-        self._buffer = bytearray(max(self._set_reply, self._get_reply))
+        def exchange(command: bytes, expected: int) -> None:
+            connection.sendall(command)
+            received = 0
+            while received < expected:
+                received += connection.recv_into(buffer[received:expected])
 
-    def set(self) -> float:
-        """Values set per second."""
-        self._rate(self._sets, self._set_reply, TRIAL_S)
-        for pipeline in self._sets:
-            self._exchange(pipeline, self._set_reply)
-        return self._rate(self._sets, self._set_reply, self._seconds)
-
-    def get(self) -> float:
-        """Values got per second."""
-        return self._rate(self._gets, self._get_reply, self._seconds)
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _rate(self, pipelines: list[bytes], reply_bytes: int, seconds: float) -> float:
+        for command in sets:
+            exchange(command, reply_bytes["set"])
+        commands = sets if what == "set" else [b"".join(_command(b"GET", name) for name in part) for part in parts]
         count = 0
-        began_s = now_s = self._clock.monotonic_s()
-        while now_s - began_s < seconds:
-            self._exchange(pipelines[count % len(pipelines)], reply_bytes)
+        began_s = now_s = load.clock.monotonic_s()
+        while now_s - began_s < load.seconds:
+            exchange(commands[count % len(commands)], reply_bytes[what])
             count += 1
-            now_s = self._clock.monotonic_s()
-        return count * self._pipeline / (now_s - began_s)
-
-    def _exchange(self, pipeline: bytes, reply_bytes: int) -> None:
-        self._socket.sendall(pipeline)
-        view, received = memoryview(self._buffer), 0
-        while received < reply_bytes:
-            received += self._socket.recv_into(view[received:reply_bytes])
+            now_s = load.clock.monotonic_s()
+    return count * pipeline / (now_s - began_s)
 
 
 def _command(*words: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ TABLE_ID = "bench-000000.replay"
 EXPONENT = 0.8
 START_WITHIN_S = 60.0
 APPLIED_WITHIN_S = 120.0
+LEASH = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+"""Lets no server outlive this process, where the system has the program for it."""
 UNKNOWN_KEY = np.array([(1 << 56) - 1], np.uint64)
 """A key that no item ever has."""
 FILL_FLUSH_ITEMS = 1000
@@ -71,7 +74,7 @@ class Ours:
         self._opened += 1
         folder = self._folder / f"server-{self._opened}"
         settings = {"appendonly": "no"} if self._durability == "none" else {}
-        self.server = EmbeddedServer(folder, clock=self._clock, settings=settings, binary=self._binary)
+        self.server = EmbeddedServer(folder, clock=self._clock, settings=settings, binary=self._binary, launcher=LEASH)
         self.server.start()
         self.start_shard()
         self.store = Store(self.server.address, clock=self._clock, name="bench")
@@ -139,7 +142,7 @@ class Ours:
             "ROLLSTREAM_SHARD": "0",
             "OMP_NUM_THREADS": "1",
         }
-        command = [sys.executable, "-m", "rollstream_replay"]
+        command = [*LEASH, sys.executable, "-m", "rollstream_replay"]
         with (self._folder / "replay.log").open("ab") as log:
             self._shard = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 

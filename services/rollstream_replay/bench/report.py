@@ -141,15 +141,17 @@ def _limit(document: Document) -> str:
     rows = [
         [
             f"{limit['payload_bytes']:,}",
-            f"{limit['program']}, {limit['pipeline']} in a pipeline",
+            limit["program"],
             _number(limit["set_per_s"]),
             _share(limit.get("write_share")),
             _number(limit["get_per_s"]),
             _share(limit.get("read_share")),
+            _number(limit.get("set_per_s_4_connections")),
+            _number(limit.get("get_per_s_4_connections")),
         ]
         for limit in document.get("limit", ())
     ]
-    header = ["bytes", "program", "SET/s", "our writes", "GET/s", "our reads"]
+    header = ["bytes", "program", "SET/s", "our writes", "GET/s", "our reads", "SET/s, 4 connections", "GET/s, 4 connections"]
     return f"### Practical limit\n\n{_table(header, rows)}" if rows else ""
 
 

@@ -161,7 +161,7 @@ def cpu_s(pids: Sequence[int]) -> float:
     """Processor seconds that these processes have used."""
     import psutil
 
-    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+    return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids))
 
 
 def busy_s() -> float:
