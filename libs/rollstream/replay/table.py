@@ -197,6 +197,8 @@ class Table:
         if version <= self.newest_version:
             return
         self.newest_version = version
+        self.sampler.advance(version)
+        self.remover.advance(version)
         if self.spec.max_lag_versions and version > self.spec.max_lag_versions:
             items = self.items
             self._gate(np.flatnonzero(items.alive[: items.high] & ~items.gated[: items.high]))
@@ -353,6 +355,7 @@ class Table:
         for name, selector in (("sampler_order", self.sampler), ("remover_order", self.remover)):
             order = (orders or {}).get(name, live)
             self.enter(selector, order if len(order) == len(live) else live)
+            selector.advance(self.newest_version)
             selector.resume((facts or {}).get(name.partition("_")[0], {}))
         self._left = np.zeros(items.capacity if spec.max_times_sampled else 0, np.int32)
         if spec.max_times_sampled:
