@@ -1,6 +1,7 @@
 """A replay table in the memory of one process: the same index, limiter and item rules as a shard, with rows in a dictionary.
 
-Made for debugging and determinism, not for speed: rows are stored and fetched one by one.
+Made for debugging and determinism, not for speed: no server, no thread, nothing sent. (`LocalReplay` is for library users, and
+needs a server process beside it, which a debugger would not stop.)
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock
 from rollstream.errors import DeadlineExceeded
-from rollstream.replay import Sample, Table, TableSpec, WriteResult
+from rollstream.replay import TableGroup, TableSpec, WriteResult
+from rollstream.replay.flush_entry import entry_of
+from rollstream.replay.item_keys import make_keys
 from rollstream.replay.log import InsertEntry, UpdateEntry
 from rollstream.replay.open_rows import OpenRows
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.run_batch import FetchedRows, RunBatch, RunLayout
+from rollstream.replay.sample import Sample
 from rollstream.replay.samples import SampledItems
 from rollstream.spaces import Rollout
 
@@ -30,7 +34,8 @@ class MemoryTable:
         self.table_id = f"{experiment}.{spec.name}"
         self.spec = spec
         self._clock = clock
-        self._table = Table(spec, seed=seed)
+        self._group = TableGroup(spec.model_copy(update={"chunk_rows": 1, "shards": 1}), seed=seed)
+        self._table = self._group.primary
         self._layout = RunLayout(spec)
         self._rows: dict[tuple[int, int, int], bytes] = {}
 
@@ -46,7 +51,7 @@ class MemoryTable:
         chosen = self._table.sample(batch_items)
         rows = self._fetch(chosen)
         self._forget_garbage()
-        return Sample.of(chosen, rows, newest_version=0)
+        return Sample.of(chosen, rows, newest_version=self._table.newest_version)
 
     def _fetch(self, chosen: SampledItems) -> FetchedRows:
         """Rows of items, as a client would get them."""
@@ -61,7 +66,7 @@ class MemoryTable:
         return self._table.can_sample(batch_items)
 
     def update_priorities(self, keys: npt.NDArray[Any], priorities: npt.NDArray[Any]) -> None:
-        self._table.update(UpdateEntry(keys=keys, priority=np.asarray(priorities, np.float32)))
+        self._group.update(UpdateEntry(keys=keys, priority=np.asarray(priorities, np.float32)))
 
     def info(self) -> dict[str, float]:
         """Sizes and limiter counters, named as a shard names them."""
@@ -77,19 +82,19 @@ class MemoryTable:
 
     def can_admit(self) -> bool:
         """Whether everything that was written is in."""
-        if self._table.admitting is not None:
-            self._table.admit()
+        if self._group.admitting is not None:
+            self._group.admit()
             self._forget_garbage()
-        return self._table.admitting is None
+        return self._group.admitting is None
 
     def insert(self, entry: InsertEntry, rows: dict[tuple[int, int, int], bytes]) -> None:
         """Take a flush; what the limiter does not admit yet stays, and the table has no room until it is."""
         self._rows |= rows
-        if self._table.begin(entry):
+        if self._group.begin(entry):
             self.can_admit()
 
     def _forget_garbage(self) -> None:
-        garbage = self._table.take_garbage()
+        garbage = self._group.take_garbage()
         for address in zip(garbage.writer.tolist(), garbage.env.tolist(), garbage.chunk_no.tolist(), strict=True):
             self._rows.pop(address, None)
 
@@ -101,7 +106,7 @@ class MemoryWriter:
         self._table = table
         self._writer = writer
         self._open = OpenRows(table.spec.row_spec.dtype, environments=environments, rule=rule, chunk_rows=1)
-        self._sequence = 0
+        self._sequence = self._ordinal = 0
 
     def append(self, rollout: Rollout) -> WriteResult:
         """Write the rows and the items that became complete."""
@@ -111,22 +116,14 @@ class MemoryWriter:
             )
         cut = self._open.cut(rollout.rows, rollout.offsets, closing=False)
         self._sequence += 1
-        entry = InsertEntry(
-            writer=self._writer,
-            sequence=self._sequence,
-            default_priority=True,
-            keep=cut.keep,
-            end=cut.end,
-            start=cut.start,
-            env=cut.item_env,
-            length=cut.length,
-            priority=np.zeros(len(cut.start), np.float32),
-        )
+        entry = entry_of(cut, writer=self._writer, sequence=self._sequence, first_ordinal=self._ordinal)
         chunks = zip(cut.chunk_env.tolist(), cut.chunk_no.tolist(), cut.payload, strict=True)
         stored = {(self._writer, env, number): row.tobytes() for env, number, row in chunks}
         self._table.insert(entry, stored)
         self._open.advance(cut)
-        return WriteResult(items=len(cut.start), rows=len(rollout.rows), waited_s=0.0)
+        made = make_keys(0, self._writer, self._ordinal, cut.items.made)
+        self._ordinal += cut.items.made
+        return WriteResult(items=entry.items, rows=len(rollout.rows), waited_s=0.0, keys={self._table.spec.name: made})
 
     def has_room(self) -> bool:
         return self._table.can_admit()
