@@ -84,7 +84,7 @@ class ArrivalSelector:
         return
 
     def probability(self, slots: Ints) -> Floats:
-        return (slots == self._first(1)[0]).astype(np.float64)
+        return np.isin(slots, self._first(1)).astype(np.float64)
 
     def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
         if uses_left is None:
@@ -109,7 +109,10 @@ class ArrivalSelector:
         return
 
     def _first(self, count: int) -> Ints:
-        """The `count` members that the rule names first; there are so many."""
+        """The `count` members that the rule names first; fewer when there are no more."""
+        count = min(count, self._size)
+        if not count:
+            return np.zeros(0, np.int64)
         found: list[Ints] = []
         missing, look, stepped_over = count, max(FIRST_LOOK, count + count // 2), 0
         at_end = True  # no member was met yet: gaps here are never looked at again

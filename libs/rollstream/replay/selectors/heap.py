@@ -101,7 +101,7 @@ class HeapSelector:
         return slots[np.argsort(LOW - (self._rank[slots] & LOW))]
 
     def probability(self, slots: Ints) -> Floats:
-        return (slots == self._first(1)[0]).astype(np.float64)
+        return np.isin(slots, self._first(1)).astype(np.float64)
 
     def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
         if uses_left is None:
@@ -123,7 +123,10 @@ class HeapSelector:
         return
 
     def _first(self, count: int) -> Ints:
-        """The `count` members of highest rank, the highest first; there are so many."""
+        """The `count` members of highest rank, the highest first; fewer when there are no more."""
+        count = min(count, self._size)
+        if not count:
+            return np.zeros(0, np.int64)
         self._tree.settle()
         levels = self._tree.levels
         nodes = _highest(levels[-1], count)
