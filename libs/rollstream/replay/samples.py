@@ -10,6 +10,7 @@ limiter counts only what was used (`count_when_consumed`) and then tells with ea
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,29 +32,10 @@ __all__ = [
 
 LAYOUT_VERSION = 2
 COUNT_WHEN_CONSUMED = 1
-REQUEST = np.dtype(
-    [
-        ("magic", "S4"),
-        ("layout", "<u2"),
-        ("flags", "<u2"),
-        ("batches", "<u4"),
-        ("deadline_ms", "<u4"),
-        ("consumed", "<u4"),
-        ("learner_version", "<u4"),
-    ]
-)
-REPLY = np.dtype(
-    [
-        ("magic", "S4"),
-        ("layout", "<u2"),
-        ("flags", "<u2"),
-        ("batches", "<u4"),
-        ("newest_version", "<u4"),
-        ("table_items", "<u8"),
-        ("mass", "<f8"),
-        ("min_probability", "<f8"),
-    ]
-)
+REQUEST = struct.Struct("<4sHHIIII")
+"""Magic, layout u2, flags u2, batches u4, deadline_ms u4, consumed u4, learner_version u4."""
+REPLY = struct.Struct("<4sHHIIQdd")
+"""Magic, layout u2, flags u2, batches u4, newest_version u4, table_items u8, mass f8, min_probability f8."""
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("keys", "<u8"),
     ("start", "<u8"),
@@ -161,61 +143,69 @@ class SampleReply:
 
 def encode_request(request: SampleRequest) -> bytes:
     """The body of a request."""
-    header = np.zeros((), REQUEST)
-    header["magic"], header["layout"] = b"RSQ2", LAYOUT_VERSION
-    header["flags"] = COUNT_WHEN_CONSUMED if request.count_when_consumed else 0
-    header["batches"], header["deadline_ms"] = len(request.counts), request.deadline_ms
-    header["consumed"], header["learner_version"] = request.consumed, request.learner_version
-    return header.tobytes() + request.counts.astype("<u4").tobytes()
+    header = REQUEST.pack(
+        b"RSQ2",
+        LAYOUT_VERSION,
+        COUNT_WHEN_CONSUMED if request.count_when_consumed else 0,
+        len(request.counts),
+        request.deadline_ms,
+        request.consumed,
+        request.learner_version,
+    )
+    return header + request.counts.astype("<u4").tobytes()
 
 
 def decode_request(body: bytes) -> SampleRequest:
     """The request in `body`; refuses another layout and a wrong size."""
-    if len(body) < REQUEST.itemsize:
-        raise SchemaMismatch(f"sample request is {len(body)} bytes long, its header alone needs {REQUEST.itemsize}")
-    header = np.frombuffer(body, REQUEST, count=1)[0]
-    _require_layout(header, magic=b"RSQ2", what="sample request")
-    batches = int(header["batches"])
-    if len(body) != REQUEST.itemsize + 4 * batches:
+    if len(body) < REQUEST.size:
+        raise SchemaMismatch(f"sample request is {len(body)} bytes long, its header alone needs {REQUEST.size}")
+    magic, layout, flags, batches, deadline_ms, consumed, learner_version = REQUEST.unpack_from(body)
+    _require_layout(magic, layout, expected=b"RSQ2", what="sample request")
+    if len(body) != REQUEST.size + 4 * batches:
         raise SchemaMismatch(f"sample request is {len(body)} bytes long where its header announces {batches} batches")
     return SampleRequest(
-        counts=np.frombuffer(body, "<u4", count=batches, offset=REQUEST.itemsize),
-        deadline_ms=int(header["deadline_ms"]),
-        count_when_consumed=bool(header["flags"] & COUNT_WHEN_CONSUMED),
-        consumed=int(header["consumed"]),
-        learner_version=int(header["learner_version"]),
+        counts=np.frombuffer(body, "<u4", count=batches, offset=REQUEST.size),
+        deadline_ms=deadline_ms,
+        count_when_consumed=bool(flags & COUNT_WHEN_CONSUMED),
+        consumed=consumed,
+        learner_version=learner_version,
     )
 
 
 def encode_reply(reply: SampleReply) -> bytes:
     """The body of a reply."""
-    header = np.zeros((), REPLY)
-    header["magic"], header["layout"], header["batches"] = b"RSA2", LAYOUT_VERSION, len(reply.counts)
-    header["newest_version"], header["table_items"], header["mass"] = reply.newest_version, reply.table_items, reply.mass
-    header["min_probability"] = reply.min_probability
-    return b"".join([header.tobytes(), reply.counts.astype("<u4").tobytes(), *_columns(reply.items)])
+    header = REPLY.pack(
+        b"RSA2",
+        LAYOUT_VERSION,
+        0,
+        len(reply.counts),
+        reply.newest_version,
+        reply.table_items,
+        reply.mass,
+        reply.min_probability,
+    )
+    return b"".join([header, reply.counts.astype("<u4", copy=False).tobytes(), *_columns(reply.items)])
 
 
 def decode_reply(body: bytes | bytearray | memoryview) -> SampleReply:
     """The reply in `body`, as views of it; refuses as `decode_request` does."""
-    if len(body) < REPLY.itemsize:
-        raise SchemaMismatch(f"sample reply is {len(body)} bytes long, its header alone needs {REPLY.itemsize}")
-    header = np.frombuffer(body, REPLY, count=1)[0]
-    _require_layout(header, magic=b"RSA2", what="sample reply")
-    batches = int(header["batches"])
-    if len(body) < REPLY.itemsize + 4 * batches:
+    if len(body) < REPLY.size:
+        raise SchemaMismatch(f"sample reply is {len(body)} bytes long, its header alone needs {REPLY.size}")
+    magic, layout, _, batches, newest_version, table_items, mass, min_probability = REPLY.unpack_from(body)
+    _require_layout(magic, layout, expected=b"RSA2", what="sample reply")
+    if len(body) < REPLY.size + 4 * batches:
         raise SchemaMismatch(f"sample reply is {len(body)} bytes long where its header announces {batches} batches")
-    counts = np.frombuffer(body, "<u4", count=batches, offset=REPLY.itemsize)
+    counts = np.frombuffer(body, "<u4", count=batches, offset=REPLY.size)
     items = int(counts.sum())
-    offset = REPLY.itemsize + 4 * batches
+    offset = REPLY.size + 4 * batches
     if len(body) != offset + items * ITEM_BYTES:
         raise SchemaMismatch(f"sample reply is {len(body)} bytes long where its header announces {items} items")
     return SampleReply(
         counts=counts,
-        items=decode_items(body, count=items, offset=offset, table_items=int(header["table_items"])),
-        mass=float(header["mass"]),
-        newest_version=int(header["newest_version"]),
-        min_probability=float(header["min_probability"]),
+        items=decode_items(body, count=items, offset=offset, table_items=table_items),
+        mass=mass,
+        newest_version=newest_version,
+        min_probability=min_probability,
     )
 
 
@@ -239,9 +229,9 @@ def _columns(items: SampledItems) -> list[bytes]:
     return [getattr(items, name).astype(dtype, copy=False).tobytes() for name, dtype in COLUMNS]
 
 
-def _require_layout(header: np.void, *, magic: bytes, what: str) -> None:
-    if header["magic"] != magic or header["layout"] != LAYOUT_VERSION:
+def _require_layout(magic: bytes, layout: int, *, expected: bytes, what: str) -> None:
+    if magic != expected or layout != LAYOUT_VERSION:
         raise SchemaMismatch(
-            f"{what} begins with {header['magic']!r} layout {header['layout']}, this release speaks {magic!r} layout "
+            f"{what} begins with {magic!r} layout {layout}, this release speaks {expected!r} layout "
             f"{LAYOUT_VERSION}; run the same release on learners and replay shards"
         )
