@@ -137,7 +137,8 @@ class Admission:
         priority = np.where(missing, highest, priority)
         first_number = items.next_number
         slots = items.allocate(self._keys[part])
-        run, version, places = opened.run[chosen], opened.entry.version[chosen], opened.first_place[chosen]
+        run, places = opened.run[chosen], opened.first_place[chosen]
+        version = opened.entry.version[chosen].astype(np.int64)
         items.run[slots] = run
         items.offset[slots] = opened.offset[chosen]
         items.length[slots] = opened.entry.length[chosen]

@@ -52,7 +52,7 @@ class Table:
         self.removal_generator = child_generator(seed, "replay", spec.name, shard, "remover")
         self.sampler = make_selector(spec.sampler, capacity=spec.items_per_shard)
         self.remover = make_selector(spec.remover, capacity=spec.items_per_shard)
-        self._admission: _Admission | None = None
+        self._admission: Admission | None = None
         self._uses_left = 0
         self._left = np.zeros(spec.items_per_shard if spec.max_times_sampled else 0, np.int32)
 
@@ -84,9 +84,9 @@ class Table:
         """Insert as many items of the entry as the limiter admits now, but at least `at_least` (recovery); returns how many."""
         if self._admission is None:
             return 0
-        before = self._admission.offset
-        done = self._admission.advance(at_least=at_least)
-        inserted = self._admission.offset - before
+        admission, before = self._admission, self._admission.offset
+        done = admission.advance(at_least=at_least)
+        inserted: int = admission.offset - before
         if done:
             self._admission = None
         return inserted
@@ -119,7 +119,10 @@ class Table:
         """Insert slots that are known already into a selector."""
         items = self.items
         selector.insert(
-            slots, items.priority[slots].astype(np.float64), numbers=items.numbers(slots), versions=items.version[slots]
+            slots,
+            items.priority[slots].astype(np.float64),
+            numbers=items.numbers(slots),
+            versions=items.version[slots].astype(np.int64),
         )
 
     # --- changes ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,9 @@ import_items(group, name, state)     into a table whose rows of these items are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -41,7 +44,7 @@ def table_state(table: Table) -> PackedArrays:
     items, runs = table.items, table.rows.runs
     live = items.live()
     run = items.run[live]
-    arrays = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "key": items.key[live],
         "number": items.numbers(live),
         "writer": runs.writer[run],
@@ -92,7 +95,7 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
     return table.size
 
 
-def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: dict[str, npt.NDArray[np.int64]]) -> None:
+def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Runs of the items, each once."""
     runs = group.rows.runs
     run_key = np.stack([arrays[name].astype(np.int64) for name in ("writer", "env", "run_start")], axis=1)

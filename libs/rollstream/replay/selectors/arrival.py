@@ -11,8 +11,10 @@ ring is full, or when a search had to step over many.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rollstream.replay.selectors.protocol import Floats, Ints, Selection
 
@@ -86,7 +88,7 @@ class ArrivalSelector:
     def probability(self, slots: Ints) -> Floats:
         return np.isin(slots, self._first(1)).astype(np.float64)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         if uses_left is None:
             return Selection(slots=np.repeat(self._first(1), count), probability=np.ones(count))
         first = self._first(min(count, self._size))

@@ -10,6 +10,7 @@ The k highest stand below the k highest nodes of each level, so they are found i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +80,7 @@ class HeapSelector:
         if self._writes + len(slots) > self._last_write:
             self._number_writes_anew()
         bits = (priorities + 0.0).astype(np.float32).view(np.uint32).astype(np.uint64)  # + 0.0: there is a -0.0
-        ago = LOW - np.arange(self._writes, self._writes + len(slots), dtype=np.uint64)
+        ago = np.arange(self._writes, self._writes + len(slots), dtype=np.uint64)
         self._rank[slots] = ((bits if self._highest_first else LOW - bits) << HALF) | ago
         self._writes += len(slots)
         self._touch(slots)
@@ -103,7 +104,7 @@ class HeapSelector:
     def probability(self, slots: Ints) -> Floats:
         return np.isin(slots, self._first(1)).astype(np.float64)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         if uses_left is None:
             return Selection(slots=np.repeat(self._first(1), count), probability=np.ones(count))
         first = self._first(min(count, self._size))

@@ -7,8 +7,10 @@ shard mixes on its own, and the shards are weighed by their numbers of items.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rollstream.replay.selectors.arrival import ArrivalSelector
 from rollstream.replay.selectors.heap import HeapSelector
@@ -79,7 +81,7 @@ class MixtureSelector:
             total += share * part.probability(slots)
         return total
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         counts = generator.multinomial(count, self._shares)
         drawn: list[Ints] = []
         probability: list[Floats] = []

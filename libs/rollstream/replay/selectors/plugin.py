@@ -48,6 +48,7 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from rollstream.config import suggestion
 from rollstream.errors import ConfigError, TableError
@@ -150,7 +151,7 @@ class PluginSelector:
             )
         return chances
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         slots = self._draw(count, generator=generator)
         chances = self.probability(slots)
         if not chances.all():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rollstream.replay.selectors.protocol import Floats, Ints, Selection
 from rollstream.replay.selectors.weighted_slots import WeightedSlots
@@ -55,7 +57,7 @@ class PrioritizedSelector:
     def probability(self, slots: Ints) -> Floats:
         return self._weighted.probability(slots)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         return self._weighted.draw(count, generator=generator)
 
     def select_distinct(self, count: int, *, generator: np.random.Generator) -> Ints:

@@ -8,6 +8,7 @@ hundreds of half-lives old then stays at the smallest weight: hardly ever drawn,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +118,7 @@ class RecencySelector:
     def probability(self, slots: Ints) -> Floats:
         return self._decaying.slots.probability(slots)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         return self._decaying.slots.draw(count, generator=generator)
 
     def select_distinct(self, count: int, *, generator: np.random.Generator) -> Ints:
@@ -175,7 +176,7 @@ class LagWeightedSelector:
     def probability(self, slots: Ints) -> Floats:
         return self._decaying.slots.probability(slots)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         return self._decaying.slots.draw(count, generator=generator)
 
     def select_distinct(self, count: int, *, generator: np.random.Generator) -> Ints:

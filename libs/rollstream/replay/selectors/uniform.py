@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rollstream.replay.selectors.protocol import Floats, Ints, Selection
 from rollstream.replay.selectors.slot_set import SlotSet
@@ -45,7 +47,7 @@ class UniformSelector:
     def probability(self, slots: Ints) -> Floats:
         return np.full(len(slots), self.min_probability)
 
-    def select(self, count: int, *, generator: np.random.Generator, uses_left: Ints | None) -> Selection:
+    def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         slots = self._members.draw(count, generator=generator)
         return Selection(slots=slots, probability=self.probability(slots))
 
