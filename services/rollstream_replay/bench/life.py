@@ -17,7 +17,7 @@ from rollstream_replay.bench.payloads import Payload
 from rollstream_replay.bench.reverb import Reverb
 from rollstream_replay.bench.system import TableCase, rss_bytes
 
-__all__ = ["Make", "measure_checkpoint", "measure_memory", "measure_reconnect", "measure_recovery"]
+__all__ = ["Make", "measure_checkpoint", "measure_memory", "measure_reconnect", "measure_recovery", "wait_until_ended"]
 
 Make = Callable[..., Ours]
 """Makes our side anew, with changes: `make(chunk_rows=3)`."""
@@ -243,7 +243,7 @@ def measure_reconnect(make: Make, reverb: Reverb | None, *, payload: Payload, cl
         worker.ask(do="hold_writer", deadline_s=WITHIN_S)
         assert system.server is not None
         os.kill(system.server.pid, signal.SIGTERM)
-        _until(lambda: system.server is not None and system.server.poll() is not None, clock)
+        wait_until_ended(lambda: system.server is not None and system.server.poll() is not None, clock)
         worker.send(do="reconnected", patience_s=RECONNECT_WITHIN_S)
         clock.sleep(DOWN_S)
         system.server.start()
@@ -274,7 +274,8 @@ def measure_reconnect(make: Make, reverb: Reverb | None, *, payload: Payload, cl
     return figures
 
 
-def _until(done: Callable[[], bool], clock: Clock) -> None:
+def wait_until_ended(done: Callable[[], bool], clock: Clock) -> None:
+    """Wait for a server that was told to end."""
     deadline = Deadline(clock, after_s=WITHIN_S)
     while not done():
         if deadline.passed():

@@ -31,7 +31,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str]) -> int:
     """Measure, and print or write one JSON document; returns the exit code."""
     options = make_parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)  # so that servers and clients are ended, as by Ctrl-C
+    before = signal.signal(signal.SIGTERM, _interrupt)  # so that servers and clients are ended, as by Ctrl-C
     try:
         if wants_suite(options):
             plan = plan_of(options)
@@ -45,6 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 
