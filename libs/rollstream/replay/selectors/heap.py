@@ -80,7 +80,7 @@ class HeapSelector:
         if self._writes + len(slots) > self._last_write:
             self._number_writes_anew()
         bits = (priorities + 0.0).astype(np.float32).view(np.uint32).astype(np.uint64)  # + 0.0: there is a -0.0
-        ago = np.arange(self._writes, self._writes + len(slots), dtype=np.uint64)
+        ago = LOW - np.arange(self._writes, self._writes + len(slots), dtype=np.uint64)
         self._rank[slots] = ((bits if self._highest_first else LOW - bits) << HALF) | ago
         self._writes += len(slots)
         self._touch(slots)
