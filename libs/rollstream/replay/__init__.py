@@ -3,15 +3,23 @@
     writer ─▶ rows (Redis strings) + log (Redis stream) ─▶ shard: index, limiter ─▶ client: sample, fetch rows, return priorities
 
 Actors use `TableWriter`, learners `TableClient`; the shard's own parts (`rollstream.replay.shard`) are for the replay service.
+`SampleDataset` is loaded when it is asked for, as it needs torch.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rollstream.replay import conditions as condition
 from rollstream.replay.client import Sample, TableClient, UpdateResult
 from rollstream.replay.group import TableGroup
 from rollstream.replay.importance import importance_weights
+from rollstream.replay.item_priority import TdMix
 from rollstream.replay.limiter_spec import MinSize, Queue, RateLimit, SampleToInsertRatio, Stack
+from rollstream.replay.patterns import Pattern, PatternItems, pattern_items, pattern_table
 from rollstream.replay.presets import queue_table, stack_table
 from rollstream.replay.returns import n_step
-from rollstream.replay.rules import EachRow, NStep
+from rollstream.replay.rules import EachRow, Episode, ItemRule, NStep, Sequence, Transition
 from rollstream.replay.selector_spec import (
     Fifo,
     LagWeighted,
@@ -26,12 +34,20 @@ from rollstream.replay.selector_spec import (
     WithoutReplacement,
 )
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.step_reference import step
 from rollstream.replay.table import Table
+from rollstream.replay.view import ColumnView
 from rollstream.replay.writer import TableWriter, WriteResult
 
+if TYPE_CHECKING:
+    from rollstream.replay.dataset import SampleDataset
+
 __all__ = [
+    "ColumnView",
     "EachRow",
+    "Episode",
     "Fifo",
+    "ItemRule",
     "LagWeighted",
     "Lifo",
     "MaxHeap",
@@ -39,25 +55,43 @@ __all__ = [
     "MinSize",
     "Mixture",
     "NStep",
+    "Pattern",
+    "PatternItems",
     "Plugin",
     "Prioritized",
     "Queue",
     "RateLimit",
     "Recency",
     "Sample",
+    "SampleDataset",
     "SampleToInsertRatio",
+    "Sequence",
     "Stack",
     "Table",
     "TableClient",
     "TableGroup",
     "TableSpec",
     "TableWriter",
+    "TdMix",
+    "Transition",
     "Uniform",
     "UpdateResult",
     "WithoutReplacement",
     "WriteResult",
+    "condition",
     "importance_weights",
     "n_step",
+    "pattern_items",
+    "pattern_table",
     "queue_table",
     "stack_table",
+    "step",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "SampleDataset":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rollstream.replay.dataset import SampleDataset
+
+    return SampleDataset

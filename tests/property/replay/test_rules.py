@@ -10,11 +10,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollstream.replay import Pattern, condition, step
+from rollstream.replay.conditions import COMPARISONS
 from rollstream.replay.open_rows import OpenRows
 from rollstream.replay.rules import EachRow, Episode, NStep, Sequence
 from rollstream.spaces import Flag
 
-DTYPE = np.dtype([("flags", "u1"), ("version", "<u4"), ("value", "<i4")])
+DTYPE = np.dtype([("flags", "u1"), ("version", "<u4"), ("value", "<i4"), ("data", "u1")])
 ENVIRONMENTS = 3
 
 
@@ -27,13 +29,18 @@ class Item:
     rule: int = 0
 
 
-def model(rule: Any, env: int, episode: range, number: int) -> list[Item]:
+def model(rule: Any, env: int, episode: range, flags: list[int], number: int) -> list[Item]:
     """Items of one whole episode, whose last row is its final observation (or what there is of it), row by row."""
     first, last = episode[0], episode[-1]
     steps = last - first
 
     def item(core: int, end: int, lead: int) -> Item:
         return Item(env, max(first, core - lead), core, end, number)
+
+    if isinstance(rule, EachRow):
+        return [item(row, row, rule.history) for row in episode if not flags[row] & Flag.FINAL]
+    if isinstance(rule, Pattern):
+        return applied(rule, env, episode, flags, number)
 
     if isinstance(rule, NStep):
         return [item(row, min(row + rule.steps, last), rule.history) for row in range(first, last)]
@@ -59,20 +66,39 @@ def episodes_of(flags: list[int]) -> list[range]:
     return [range(start, end) for start, end in itertools.pairwise([*starts, len(flags)])]
 
 
-def expected(rule: Any, number: int, environments: list[list[int]]) -> list[Item]:
-    items: list[Item] = []
-    for env, flags in enumerate(environments):
-        if isinstance(rule, EachRow):
-            for episode in episodes_of(flags):
-                items += [
-                    Item(env, max(episode[0], row - rule.history), row, row, number)
-                    for row in episode
-                    if not flags[row] & Flag.FINAL
-                ]
-        else:
-            for episode in episodes_of(flags):
-                items += model(rule, env, episode, number)
+def applied(pattern: Pattern, env: int, episode: range, flags: list[int], number: int) -> list[Item]:
+    """Items of a pattern, step by step as an actor would see them."""
+    acting = [row for row in episode if not (pattern.acts and flags[row] & Flag.FINAL)]
+    items = []
+    since = 0
+    for row in acting:
+        since += 1
+        known = {
+            "step_index": row - episode[0],
+            "buffer_length": row - episode[0] + 1,
+            "steps_since_applied": since,
+            "is_end_episode": row == acting[-1],
+            "data": row % 3,
+        }
+        enough = known["buffer_length"] >= pattern.rows_needed
+        holds = [
+            COMPARISONS[one.comparison](known[one.kind] % one.modulo if one.modulo else known[one.kind], one.value)
+            for one in pattern.conditions
+        ]
+        if enough and all(holds):
+            since = 0
+            first = row + 1 - pattern.rows_needed
+            items.append(Item(env, first, first, row + 1 + pattern.newest, number))
     return items
+
+
+def expected(rule: Any, number: int, environments: list[list[int]]) -> list[Item]:
+    return [
+        item
+        for env, flags in enumerate(environments)
+        for episode in episodes_of(flags)
+        for item in model(rule, env, episode, flags, number)
+    ]
 
 
 leads = st.integers(0, 3)
@@ -88,6 +114,31 @@ rules = st.one_of(
     ),
     st.builds(Episode, st.integers(1, 6), history=leads),
     st.builds(EachRow, history=leads),
+    st.builds(
+        Pattern,
+        st.dictionaries(
+            st.sampled_from(["one", "two"]),
+            st.builds(
+                lambda column, start, stop: step[column][start - stop : -stop or None],
+                st.sampled_from(["observation", "action"]),
+                st.integers(-4, -1),
+                st.integers(0, 2),
+            ),
+            min_size=1,
+        ),
+        conditions=st.lists(
+            st.one_of(
+                st.just(condition.is_end_episode == True),  # noqa: E712
+                st.builds(lambda least: condition.steps_since_applied >= least, st.integers(1, 4)),
+                st.builds(lambda period: condition.steps_since_applied % period == 0, st.integers(1, 3)),
+                st.builds(lambda period: condition.step_index % period == 0, st.integers(1, 3)),
+                st.builds(lambda most: condition.step_index < most, st.integers(1, 5)),
+                st.builds(lambda least: condition.buffer_length > least, st.integers(0, 3)),
+                st.builds(lambda value: condition.data("data") != value, st.integers(0, 2)),
+            ),
+            max_size=3,
+        ),
+    ),
 )
 
 
@@ -105,7 +156,7 @@ def streams(draw: Any) -> list[list[int]]:
     return environments
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     stream=streams(),
     chosen=st.lists(rules, min_size=1, max_size=3),
@@ -128,6 +179,7 @@ def test_items_are_those_of_whole_episodes_however_the_rows_are_cut(
         rows["flags"] = [flag for part in parts for flag in part]
         rows["value"] = [at[env] + row for env, part in enumerate(parts) for row in range(len(part))]
         rows["version"] = rows["value"] + 7
+        rows["data"] = rows["value"] % 3
         at = [start + len(part) for start, part in zip(at, parts, strict=True)]
         offsets = np.cumsum([0, *map(len, parts)])
         if retried:
