@@ -25,8 +25,7 @@ __all__ = ["ChunkReply", "Piece"]
 _HEAD_ROOM_BYTES = 16
 _DIRECT_BYTES = 16 << 10  # from here on a place of its own in a receive call costs less than a copy
 _SLICE_BYTES = 64 << 10  # two of these stay in the processor's cache from the socket to the copy out
-_LARGE_SLICE_BYTES = 128 << 10
-_LARGE_SLICE_CHUNKS = 3  # of chunks that are so large that a slice would hold one
+_DIRECT_SLICE_BYTES = 1 << 20  # nothing is copied out, and fewer, longer replies cost both sides less
 _SLICE_CHUNKS_MAX = 2048
 _RECEIVE_PARTS_MAX = 512  # half of what the kernel takes at most
 
@@ -65,11 +64,11 @@ class ChunkReply:
         self._pieces = pieces
         header = b"$%d\r\n" % chunk_bytes
         self._record_bytes = len(header) + chunk_bytes + 2
-        large = min(_LARGE_SLICE_CHUNKS, _LARGE_SLICE_BYTES // self._record_bytes)
-        self.capacity = max(1, large, min(_SLICE_CHUNKS_MAX, _SLICE_BYTES // self._record_bytes))
+        direct_bytes = sum(piece.bytes for piece in pieces if piece.bytes >= _DIRECT_BYTES)
+        slice_bytes = _DIRECT_SLICE_BYTES if direct_bytes else _SLICE_BYTES
+        self.capacity = max(1, min(_SLICE_CHUNKS_MAX, slice_bytes // self._record_bytes))
         self._header_bytes = len(header)
         self._expected = header * self.capacity
-        direct_bytes = sum(piece.bytes for piece in pieces if piece.bytes >= _DIRECT_BYTES)
         row_bytes = chunk_bytes // rows
         self._scratch_bytes = self._record_bytes - rows * direct_bytes
         self._memory = memoryview(bytearray(_HEAD_ROOM_BYTES + self.capacity * self._scratch_bytes))

@@ -1,6 +1,6 @@
 """Writing chunks: many rows and the log entry that points at them, in one send.
 
-    MSET 512 KiB of chunks ─ MSET ... ─ MULTI ─ MSET ─ XADD log ─ EXEC ─▶ Redis ─▶ +OK ... <id>
+    MSET 1 MiB of chunks ─ MSET ... ─ MULTI ─ MSET ─ XADD log ─ EXEC ─▶ Redis ─▶ +OK ... <id>
 
 A large write is several MSETs, so that none of them fills memory twice or keeps the server from others for long. The last one and
 the extra commands are a transaction, which is sent off only when the earlier MSETs have succeeded. So a server that runs out
@@ -37,9 +37,9 @@ from rollstream.store.raw_connection import Command, RawConnection, RawLink, pac
 
 __all__ = ["ChunkWriter", "PendingWrite"]
 
-_SLICE_BYTES = 512 << 10
-_SLICE_CHUNKS_MAX = 4096
-_LARGE_CHUNK_BYTES = 16 << 10  # from here on sending from where it lies costs less than a copy
+_SLICE_BYTES = 1 << 20
+_SLICE_CHUNKS_MAX = 2048
+_LARGE_CHUNK_BYTES = 64 << 10  # from here on sending from where it lies costs less than a copy
 _BUFFERS_MAX = 16
 _MULTI = pack([(b"MULTI",)])
 
@@ -155,7 +155,7 @@ class ChunkWriter:
         """As `write`, but do not wait for the server; `.replies` of what is returned are there after `settle` or the next write.
 
         At most one write is under way: this one is packed, then the one before is finished, then this one is sent. The arrays
-        are the caller's again on return. A write that is too large for one command, or of chunks of 16 KiB or more, is finished
+        are the caller's again on return. A write that is too large for one command, or of chunks of 64 KiB or more, is finished
         before this returns.
 
         Raises:

@@ -98,8 +98,12 @@ class Members:
 
         self._store.run("withdraw this member", operation)
 
-    def list(self) -> list[MemberRecord]:
-        """All members whose record has not expired, ordered by id. Ids without a record are dropped on the way."""
+    def list(self, *, deadline_s: float | None = None) -> list[MemberRecord]:
+        """All members whose record has not expired, ordered by id. Ids without a record are dropped on the way.
+
+        Args:
+            deadline_s: as `Store.run`.
+        """
 
         def operation(client: redis.Redis) -> list[MemberRecord]:
             ids = sorted(_members(client))
@@ -109,7 +113,7 @@ class Members:
                 client.srem(keys.members(), *gone)  # one that was renewed meanwhile adds itself again with its next heartbeat
             return [_decoder.decode(text) for text in texts if text is not None]
 
-        return self._store.run("list the members of the cell", operation)
+        return self._store.run("list the members of the cell", operation, deadline_s=deadline_s)
 
     def get(self, member_id: str) -> MemberRecord | None:
         """The record of one member; None when there is none or it expired."""
