@@ -81,8 +81,10 @@ class Snapshots:
         return PackedArrays(facts=facts, arrays={name: array for name, array in arrays.items() if array is not None})
 
     def _discard(self, written: list[str]) -> None:
-        with contextlib.suppress(StoreError):
-            self._store.run("delete parts of a snapshot", lambda client: client.unlink(*written) if written else 0, deadline_s=1.0)
+        if not written:
+            return
+        with contextlib.suppress(StoreError):  # after the loss of the lease they may be pieces of the next owner's
+            self._guard("delete parts of a snapshot", lambda pipeline: pipeline.unlink(*written))
 
     def _save_array(self, generation: int, name: str, array: npt.NDArray[Any], written: list[str]) -> dict[str, Any]:
         stored = np.ascontiguousarray(array)
@@ -93,8 +95,8 @@ class Snapshots:
         for piece in range(pieces):
             key = self._key(f"{generation}:{name}:{piece}")
             part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
-            written.append(key)
             self._guard("write a snapshot", partial(_set, key, part))  # a former owner must not overwrite the pieces of the next
+            written.append(key)
         return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer)}
 
     def _load_array(self, generation: int, name: str, entry: dict[str, Any]) -> npt.NDArray[Any] | None:

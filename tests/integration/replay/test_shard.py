@@ -10,26 +10,30 @@ import numpy as np
 import pytest
 
 from rollstream.clock import SystemClock
-from rollstream.errors import DeadlineExceeded, LeaseLost
+from rollstream.errors import DeadlineExceeded, LeaseLost, StoreUnavailable
 from rollstream.replay import EachRow, TableWriter
 from rollstream.replay.log import InsertEntry, encode_insert
 from rollstream.replay.position import read_position
 from rollstream.replay.shard import TableShard
 from rollstream.store import Lease, Store, keys
+from rollstream.store.retry import is_out_of_memory
 
 
 def entry(sequence: int) -> bytes:
+    """One row and one item over it."""
     return encode_insert(
         InsertEntry(
             writer=7,
             sequence=sequence,
-            default_priority=True,
             keep=np.array([sequence], np.uint64),
             end=np.array([sequence], np.uint64),
             start=np.array([sequence - 1], np.uint64),
             env=np.zeros(1, np.uint32),
             length=np.ones(1, np.uint32),
-            priority=np.zeros(1, np.float32),
+            version=np.ones(1, np.uint32),
+            episode_env=np.zeros(int(sequence == 1), np.uint32),
+            episode_start=np.zeros(int(sequence == 1), np.uint64),
+            first_ordinal=sequence,
         )
     )
 
@@ -43,6 +47,11 @@ def lease(store: Store, owner: str, *, ttl_s: float = 30.0) -> Lease:
     taken = Lease.acquire(store, key=keys.replay_lease(0), token_key=keys.replay_token(0), owner=owner, ttl_s=ttl_s)
     assert taken is not None
     return taken
+
+
+def keys_of(shard: TableShard) -> list[int]:
+    items = shard.table.items
+    return [int(key) for key in items.key[items.live()]]
 
 
 def test_entries_that_cannot_be_read_are_skipped_counted_and_logged(
@@ -88,7 +97,53 @@ def test_a_restarted_shard_admits_again_exactly_what_it_had_admitted(
     again = make_shard(guard)
     again.recover()
     assert (again.table.size, again.waiting_entries) == (3, 0)
-    assert again.table.items.keys(again.table.items.live()).tolist() == shard.table.items.keys(shard.table.items.live()).tolist()
+    assert keys_of(again) == keys_of(shard) == [(7 << 32) | ordinal for ordinal in (1, 2, 3)]
+
+
+def test_pieces_of_a_snapshot_are_not_written_by_a_former_owner(
+    make_shard: Callable[[Any], TableShard], store: Store, table_id: str
+) -> None:
+    first = lease(store, "first")
+    old = make_shard(first.guarded)
+    old.take([(b"1-1", {b"i": entry(1)})])
+    old.admit()
+    late = old.snapshot()
+    store.run("let the lease run out", lambda client: client.delete(keys.replay_lease(0)))
+    second = lease(store, "second")
+    new = make_shard(second.guarded)
+    new.take([(b"1-1", {b"i": entry(1)}), (b"1-2", {b"i": entry(2)})])
+    new.admit()
+    new.save_snapshot(new.snapshot())
+    with pytest.raises(LeaseLost, match="stop writing for it"):
+        old.save_snapshot(late)
+    again = make_shard(second.guarded)
+    again.recover()
+    assert keys_of(again) == keys_of(new)
+
+
+def test_a_snapshot_that_redis_has_no_room_for_leaves_nothing_behind(
+    make_shard: Callable[[Any], TableShard], store: Store, table_id: str
+) -> None:
+    held = lease(store, "a")
+
+    def guard(what: str, fill: Any) -> list[Any]:
+        return held.guarded(what, fill, deadline_s=0.1)
+
+    shard = make_shard(guard)
+    shard.take([(b"1-1", {b"i": entry(1)})])
+    shard.admit()
+    store.client.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(StoreUnavailable, match="raise maxmemory or shrink tables") as caught:
+            shard.save_snapshot(shard.snapshot())
+        assert is_out_of_memory(caught.value)
+    finally:
+        store.client.config_set("maxmemory", "0")
+    assert store.client.keys("*snapshot*") == []
+    shard.save_snapshot(shard.snapshot())
+    again = make_shard(guard)
+    again.recover()
+    assert keys_of(again) == keys_of(shard)
 
 
 def test_a_writer_that_waits_while_redis_is_away_ends_at_its_deadline(
