@@ -41,7 +41,6 @@ COPY_BYTES = 256 << 10
 class _Chunks:
     """The chunks that items cover, one entry per (item, chunk), [K]; `counts` and `offset` (of the first row) per item [B]."""
 
-    item: Ints
     writer: npt.NDArray[np.uint32]
     env: npt.NDArray[np.uint32]
     number: npt.NDArray[np.uint64]
@@ -49,17 +48,22 @@ class _Chunks:
     offset: Ints
 
     @staticmethod
-    def of(items: SampledItems, *, chunk_rows: int) -> _Chunks:
-        start, length = items.start.astype(np.int64), items.length.astype(np.int64)
-        first = start // chunk_rows
-        counts = (start + length - 1) // chunk_rows - first + 1
+    def of(items: SampledItems, length: Ints, *, chunk_rows: int) -> _Chunks:
+        start = items.start.astype(np.int64)
+        if chunk_rows == 1:
+            first, counts, offset = start, length, np.zeros(len(length), np.int64)
+        else:
+            first = start // chunk_rows
+            offset = start - first * chunk_rows
+            counts = (offset + length - 1) // chunk_rows + 1
+        if int(counts.max()) == 1:
+            return _Chunks(writer=items.writer, env=items.env, number=first.astype(np.uint64), counts=counts, offset=offset)
         return _Chunks(
-            item=np.repeat(np.arange(len(items)), counts),
             writer=np.repeat(items.writer, counts),
             env=np.repeat(items.env, counts),
             number=concatenated_ranges(first, counts).astype(np.uint64),
             counts=counts,
-            offset=start - first * chunk_rows,
+            offset=offset,
         )
 
     def repeats(self) -> _Repeats | None:
@@ -112,9 +116,10 @@ class RowFetch:
         """Rows of `items` to their `place` in a batch."""
         if not len(items):
             return
-        chunks = _Chunks.of(items, chunk_rows=self._chunk_rows)
         length, lead = items.length.astype(np.int64), items.lead.astype(np.int64)
-        alike = bool((length == length[0]).all() and (lead == lead[0]).all() and (chunks.offset == chunks.offset[0]).all())
+        chunks = _Chunks.of(items, length, chunk_rows=self._chunk_rows)
+        alike = batch.full or bool((length == length[0]).all() and (lead == lead[0]).all())
+        alike = alike and (self._chunk_rows == 1 or bool((chunks.offset == chunks.offset[0]).all()))
         repeats = self._repeats(chunks)
         if repeats is None and alike and isinstance(place, slice):
             missing = self._plain(batch, chunks, place)
@@ -129,7 +134,7 @@ class RowFetch:
             missing = missing if repeats is None else missing[repeats.chunk]
         if missing.any():
             gone = np.zeros(len(items), np.bool_)
-            gone[chunks.item[missing]] = True
+            gone[np.repeat(np.arange(len(items)), chunks.counts)[missing]] = True
             batch.missing[place] = gone
 
     def _repeats(self, chunks: _Chunks) -> _Repeats | None:
@@ -206,7 +211,7 @@ class RowFetch:
         if repeats is not None:
             chunk = repeats.chunk[chunk]
         for name, block in blocks.items():
-            target = batch.cells[name].reshape(-1)
+            target = batch.cells(name).reshape(-1)
             step = max(1, COPY_BYTES // block.itemsize)
             for begin in range(0, len(cell), step):
                 part = slice(begin, begin + step)
@@ -243,7 +248,7 @@ def _copy_alike(batch: RunBatch, blocks: Blocks, place: slice, *, offset: int, s
     """Copy rows of items that all have `length` rows from row `offset` of their first chunk on, to the columns from `start` on."""
     for name, block in blocks.items():
         count, rows = place.stop - place.start, block.shape[1]
-        to = batch.cells[name][place]
+        to = batch.cells(name)[place]
         if rows == 1:
             to[:, start : start + length] = block[:, 0].reshape(count, -1)
             continue

@@ -8,6 +8,7 @@ item 2       .  .  . | c  .  .  .  .        '.' flags PAD, zero in all other col
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -70,9 +71,9 @@ class RunLayout:
 
 def cells(column: npt.NDArray[Any], *shape: int) -> npt.NDArray[np.void]:
     """A contiguous column [*shape, ...] as opaque cells [*shape]: copying one is a single move of its bytes."""
-    size = int(np.prod(column.shape[len(shape) :], dtype=np.int64)) * column.dtype.itemsize
     if not column.size:
         return np.zeros(shape, np.dtype((np.void, 1)))
+    size = column.nbytes // math.prod(shape)
     viewed: npt.NDArray[np.void] = column.reshape(*shape, -1).view(np.dtype((np.void, size)))[..., 0]
     return viewed
 
@@ -84,7 +85,6 @@ class RunBatch:
         left: columns before the cores.
         length: L.
         columns: by name, [B, L, ...].
-        cells: the same memory, [B, L] of opaque cells.
         missing: [B], items of which a row is gone.
     """
 
@@ -95,12 +95,14 @@ class RunBatch:
         self.length = self.left + int((length - lead).max(initial=0))
         self.full = bool((length == self.length).all())
         self.missing = np.zeros(len(length), np.bool_)
-        self.columns: dict[str, npt.NDArray[Any]] = {}
-        self.cells: dict[str, npt.NDArray[np.void]] = {}
         make = np.empty if self.full else np.zeros
-        for name, dtype, shape in layout.columns:
-            self.columns[name] = column = make((len(length), self.length, *shape), dtype)
-            self.cells[name] = cells(column, len(length), self.length)
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            name: make((len(length), self.length, *shape), dtype) for name, dtype, shape in layout.columns
+        }
+
+    def cells(self, name: str) -> npt.NDArray[np.void]:
+        """A column as opaque cells [B, L] over the same memory."""
+        return cells(self.columns[name], len(self._lengths), self.length)
 
     def put(self, rows: npt.NDArray[np.void]) -> None:
         """Fill in the rows [R] of all items, item after item, of the table's row dtype."""
@@ -111,10 +113,12 @@ class RunBatch:
     def finished(self, *, what: str) -> FetchedRows:
         """What was read, with padding flagged, stacks and views made; `what` is how errors call the table."""
         begin, end = self.left - self._lead, self.left + self._lengths - self._lead
-        number = np.arange(self.length)
-        mask = (number >= begin[:, None]) & (number < end[:, None])
         columns, lead, lengths = self.columns, self._lead, self._lengths
-        if not self.full:
+        if self.full:
+            mask = np.ones((len(lengths), self.length), np.bool_)
+        else:
+            number = np.arange(self.length)
+            mask = (number >= begin[:, None]) & (number < end[:, None])
             columns["flags"][~mask] = Flag.PAD
         if self._layout.stack:
             columns, mask = self._stacked(mask, begin, what)
