@@ -78,14 +78,13 @@ class EncodedChunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
-    """A column's place in a row; `unit` is the unsigned type in which its differences are taken, None: it has none."""
+    """A column's place in a row; differences of its integers are taken in the unsigned type `unit`."""
 
     name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
     offset: int
     size: int
-    unit: np.dtype[Any] | None
+    integer: bool
+    unit: np.dtype[Any]
 
 
 class Codec:
@@ -122,7 +121,8 @@ class Codec:
         for chunk in range(len(payload)):
             frame = compressed[chunk]
             smaller = len(frame) < self._chunk_bytes
-            values.append(b"".join((zstd, frame) if smaller else (plain, regrouped[chunk])))
+            content: Any = frame if smaller else regrouped[chunk]
+            values.append(b"".join((zstd if smaller else plain, content)))
         return EncodedChunks(values=values, stored_bytes=np.fromiter(map(len, values), np.uint32, len(values)))
 
     def decode(self, values: Sequence[bytes], *, name: Callable[[int], str] = "value {}".format) -> Bytes:
@@ -153,7 +153,7 @@ class Codec:
         if not sizes.all():
             raise SchemaMismatch(f"{name(int(sizes.argmin()))} is empty: a zstd table stores a header byte before each chunk")
         headers = np.fromiter((value[0] for value in values), np.uint8, len(values))
-        codec, delta = headers & 3, headers >> 2 & 3
+        codec, delta = headers & np.uint8(3), headers >> np.uint8(2) & np.uint8(3)
         unknown = (headers >> 4 != ~headers & 15) | (codec > max(_Stored)) | (delta > max(_Delta))
         if unknown.any():
             bad = int(unknown.argmax())
@@ -215,7 +215,7 @@ class Codec:
         smallest = {_Delta.LARGE_INTEGERS: FRAME_BYTES, _Delta.INTEGERS: 1}.get(_Delta(delta))
         if smallest is None:
             return []
-        return [field for field in self._fields if field.unit is not None and field.size >= smallest]
+        return [field for field in self._fields if field.integer and field.size >= smallest]
 
     def _take_differences(self, regrouped: Bytes, delta: int) -> None:
         for field in self._differenced(delta):
@@ -233,9 +233,9 @@ class Codec:
         if self._on_trial and self._until_trial <= 0 and len(regrouped):
             self._until_trial = TRIAL_EVERY_CHUNKS
             chunk = regrouped[len(regrouped) // 2 :][:1].copy()
-            without = len(self._compressor.compress(chunk))
+            without = len(self._compressor.compress(chunk.tobytes()))
             self._take_differences(chunk, _Delta.LARGE_INTEGERS)
-            smaller = len(self._compressor.compress(chunk)) < without
+            smaller = len(self._compressor.compress(chunk.tobytes())) < without
             self._delta = _Delta.LARGE_INTEGERS if smaller else _Delta.NONE
         self._until_trial -= len(regrouped)
         return self._delta
@@ -258,7 +258,7 @@ def _fields(row_spec: RowSpec) -> list[_Field]:
     """Columns that hold bytes, in order."""
     fields = []
     for name, (dtype, offset, *_) in (row_spec.dtype.fields or {}).items():
-        base, shape = dtype.subdtype or (dtype, ())
-        unit = np.dtype(f"<u{base.itemsize}") if base.kind in "iu" else None
-        fields.append(_Field(name=name, dtype=base, shape=shape, offset=offset, size=dtype.itemsize, unit=unit))
+        integer = dtype.base.kind in "iu"
+        unit = np.dtype(f"<u{dtype.base.itemsize if integer else 1}")
+        fields.append(_Field(name=name, offset=offset, size=dtype.itemsize, integer=integer, unit=unit))
     return fields

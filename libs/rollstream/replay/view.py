@@ -110,7 +110,7 @@ def _taken(column: npt.NDArray[Any], view: ColumnView, end: npt.NDArray[np.int64
         return column
     if common is None:
         at = end[:, None] + np.asarray(places)
-        gathered = column[np.arange(len(end))[:, None], at]
+        gathered: npt.NDArray[Any] = column[np.arange(len(end))[:, None], at]
         return gathered[:, 0] if view.index is not None else gathered
     if view.index is not None:
         return column[:, common + view.index]
