@@ -81,15 +81,27 @@ class IndexLoad:
 
     def insert(self, items: int) -> int:
         """One log entry with about `items` new rows, each of them an item."""
+        return self.take(self.next_entry(items))
+
+    def take(self, entry: InsertEntry) -> int:
+        """Admit an entry."""
+        self.group.begin(entry)
+        inserted = self.group.admit()
+        self.group.take_garbage()
+        return inserted
+
+    def next_entry(self, items: int) -> InsertEntry:
+        """What the log would give next."""
         rows = items // ENVIRONMENTS
         env = np.repeat(np.arange(ENVIRONMENTS, dtype=np.uint32), rows)
         start = np.tile(np.arange(self._end, self._end + rows, dtype=np.uint64), ENVIRONMENTS)
         begins = np.arange(-(-self._end // EPISODE_ROWS) * EPISODE_ROWS, self._end + rows, EPISODE_ROWS, dtype=np.uint64)
+        ordinal = self._end * ENVIRONMENTS
         self._end += rows
         self._sequence += 1
         end = np.full(ENVIRONMENTS, self._end, np.uint64)
         count = rows * ENVIRONMENTS
-        entry = InsertEntry(
+        return InsertEntry(
             writer=1,
             sequence=self._sequence,
             keep=end,
@@ -100,12 +112,8 @@ class IndexLoad:
             version=np.ones(count, np.uint32),
             episode_env=np.repeat(np.arange(ENVIRONMENTS, dtype=np.uint32), len(begins)),
             episode_start=np.tile(begins, ENVIRONMENTS),
-            first_ordinal=(self._sequence << 17) & 0xFFFFFFFF,
+            first_ordinal=ordinal & 0xFFFFFFFF,
         )
-        self.group.begin(entry)
-        inserted = self.group.admit()
-        self.group.take_garbage()
-        return inserted
 
     def sample(self) -> int:
         """One batch."""
@@ -126,7 +134,7 @@ class IndexLoad:
             "items": self.group.primary.size,
             "samples_per_s": self._rate(self.sample, seconds),
             "updates_per_s": self._rate(self.update, seconds),
-            "inserts_per_s": self._rate(lambda: self.insert(self.batch_items), seconds),
+            "inserts_per_s": self._insert_rate(seconds),
             "fill_items_per_s": round(self.items / self.fill_s),
         }
 
@@ -139,3 +147,17 @@ class IndexLoad:
             count += once()
             now_s = self._clock.monotonic_s()
         return round(count / (now_s - began_s))
+
+    def _insert_rate(self, seconds: float) -> int:
+        """Without the time in which the entries are made."""
+        count, spent_s = 0, -1.0
+        while spent_s < seconds:
+            entries = [self.next_entry(self.batch_items) for _ in range(WARM_UP_BATCHES)]
+            began_s = self._clock.monotonic_s()
+            inserted = sum(map(self.take, entries))
+            if spent_s < 0.0:
+                spent_s = 0.0  # the first time warms up
+            else:
+                count += inserted
+                spent_s += self._clock.monotonic_s() - began_s
+        return round(count / spent_s)

@@ -29,6 +29,9 @@ STALL_FLUSH_ITEMS = 40
 QUIET_S = 2.0
 AFTER_S = 0.5
 EVERYTHING = 1 << 50
+SETTLED_WITHIN_S = 20.0
+SETTLING_S = 1.5
+SETTLED_BYTES = 64 << 10
 
 
 def _case(payload: Payload, items: int, *, room: int = 0, selector: str = "prioritized") -> TableCase:
@@ -39,7 +42,7 @@ def _case(payload: Payload, items: int, *, room: int = 0, selector: str = "prior
 
 
 def measure_memory(
-    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, chunk_rows: tuple[int, ...]
+    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, chunk_rows: tuple[int, ...], clock: Clock
 ) -> dict[str, Any]:
     """Bytes that one stored item costs: of Redis and of the shard; of the peer, growth of its resident memory."""
     ours = []
@@ -49,7 +52,7 @@ def measure_memory(
             system.open(_case(payload, items))
             redis_before, shard_before = _used_memory(system), rss_bytes(system.shard_pid)
             system.fill()
-            in_redis, in_shard = _used_memory(system) - redis_before, rss_bytes(system.shard_pid) - shard_before
+            in_redis, in_shard = _settled_memory(system, clock) - redis_before, rss_bytes(system.shard_pid) - shard_before
         finally:
             system.end()
         ours.append(
@@ -75,6 +78,16 @@ def measure_memory(
         reverb.close()
         figures["reverb"] = {"bytes_per_item": round(per_item, 1), "share_of_payload": round(per_item / payload.payload_bytes, 3)}
     return figures
+
+
+def _settled_memory(system: Ours, clock: Clock) -> int:
+    """Redis' memory when snapshot and trimming of the log, which follow a fill, are over."""
+    deadline = Deadline(clock, after_s=SETTLED_WITHIN_S)
+    before, now = 0, _used_memory(system)
+    while abs(now - before) > SETTLED_BYTES and not deadline.passed():
+        clock.sleep(SETTLING_S)
+        before, now = now, _used_memory(system)
+    return now
 
 
 def _used_memory(system: Ours) -> int:

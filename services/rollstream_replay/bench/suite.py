@@ -136,9 +136,14 @@ class Suite:
 
     def _memory(self, reverb: Reverb | None) -> list[dict[str, Any]]:
         items = self._plan.items
-        one = measure_memory(self._make, reverb, payload=TRANSITION, items=items, chunk_rows=self._plan.chunk_rows)
+        one = measure_memory(
+            self._make, reverb, payload=TRANSITION, items=items, chunk_rows=self._plan.chunk_rows, clock=self._clock
+        )
         five = Payload(payload_bytes=400, columns=5)
-        return [one, measure_memory(self._make, reverb, payload=five, items=max(1, items // 4), chunk_rows=(1,))]
+        return [
+            one,
+            measure_memory(self._make, reverb, payload=five, items=max(1, items // 4), chunk_rows=(1,), clock=self._clock),
+        ]
 
     def _recovery(self, _: Reverb | None) -> dict[str, Any]:
         return measure_recovery(self._make, payload=TRANSITION, items=self._plan.items, clock=self._clock)

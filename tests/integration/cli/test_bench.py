@@ -1,8 +1,14 @@
-"""`rollstream bench train` prints what comparisons need."""
+"""`rollstream bench train` and `bench replay` print what comparisons need."""
 
 from __future__ import annotations
 
+import json
+import signal
 from typing import Any
+
+import pytest
+
+from rollstream_cli.reference.results import REPLAY_BENCH_KEYS
 
 
 def test_a_measurement_has_rates_costs_and_the_time_to_the_first_update(shell: Any) -> None:
@@ -15,3 +21,56 @@ def test_a_measurement_has_rates_costs_and_the_time_to_the_first_update(shell: A
     assert measured["rss_total_mb"] >= measured["rss_mb"]["learner-0"]
     assert measured["window_s"] > 0.0
     assert shell.runs == []
+
+
+def test_one_payload_alone_is_measured_in_the_simple_form(shell: Any) -> None:
+    options = ("--seconds", "0.3", "--table-items", "5000", "--sampler", "uniform")
+    measured = shell.json("bench", "replay", "--payload-bytes", "400", *options, "--json", "-")
+    assert set(measured) == {key.name for key in REPLAY_BENCH_KEYS}
+    assert measured["payload_bytes"] == 400
+    assert measured["sampler"] == "uniform"
+    assert measured["insert_items_per_s"] > 0
+    assert measured["sample_items_per_s"] > 0
+    assert measured["sample_batch_p50_ms"] <= measured["sample_batch_p99_ms"]
+
+
+def test_options_of_a_suite_reach_it(shell: Any) -> None:
+    options = ("--only", "index,insert", "--items", "1000", "--seconds", "0.1", "--repeats", "2", "--selector", "uniform")
+    done = shell.run(
+        *("bench", "replay", *options, "--payload-bytes", "400", "--payload-bytes", "4000", "--data", "compressible"),
+        *("--clients", "1", "--durability", "none", "--markdown", "tables.md", "--json", "folder/out.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads((shell.directory / "folder" / "out.json").read_text())
+    assert [(cell["payload_bytes"], cell["data"], cell["clients"]) for cell in document["cells"]] == [
+        (400, "compressible", 1),
+        (4000, "compressible", 1),
+    ]
+    assert all(len(cell["rollstream"]["writer"]["runs_items_per_s"]) == 2 for cell in document["cells"])
+    assert [figures["selector"] for figures in document["index"]] == ["uniform"]
+    assert document["plan"]["durability"] == "none"
+    assert "### Inserts" in (shell.directory / "tables.md").read_text()
+    assert "bench: insert, 400 B compressible" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--only", "everything"), "there is no such part"),
+        (("--against", "reverb"), "--against reverb and --reverb-python PATH go together"),
+        (("--against", "reverb", "--reverb-python", "nowhere/python"), "is no program that can be run"),
+    ],
+)
+def test_a_suite_that_cannot_work_is_refused_before_anything_starts(shell: Any, options: tuple[str, ...], words: str) -> None:
+    done = shell.run("bench", "replay", *options, "--json", "out.json")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (shell.directory / "out.json").exists()
+
+
+def test_an_interrupted_suite_leaves_no_process_behind(shell: Any) -> None:
+    process = shell.start("bench", "replay", "--only", "insert", "--payload-bytes", "400", "--clients", "1", "--seconds", "0.2")
+    shell.until_said(process, "bench: insert")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    shell.until(lambda: not shell.processes())
