@@ -137,23 +137,26 @@ class TableGroup:
 
     # --- changes ---------------------------------------------------------------------------------------------------------
 
-    def update(self, entry: UpdateEntry) -> None:
-        """Set priorities by key, in whatever table; unknown keys are ignored, bad priorities refused, both counted."""
+    def update(self, entry: UpdateEntry) -> npt.NDArray[np.bool_]:
+        """Set priorities by key, in whatever table; bad ones are refused and counted. Returns which keys [K] are known."""
         self.primary.counters["priorities_refused"] += entry.refused
         found = np.zeros(len(entry.keys), np.bool_)
         for table in self.tables.values():
             found |= table.update(entry.keys, entry.priority)
-        self.primary.counters["keys_stale"] += len(found) - int(np.count_nonzero(found))
+        return found
 
-    def delete(self, entry: DeleteEntry) -> None:
-        """Remove items by key, in whatever table, or all of one table; unknown keys are ignored and counted."""
-        if entry.reset:
-            if entry.reset in self.tables:
-                self.tables[entry.reset].reset()
-            return
+    def delete(self, entry: DeleteEntry) -> npt.NDArray[np.bool_]:
+        """Remove items by key, in whatever table, or all of one table. Returns which keys [K] are known."""
+        if entry.reset in self.tables:
+            self.tables[entry.reset].reset()
         found = np.zeros(len(entry.keys), np.bool_)
         for table in self.tables.values():
             found |= table.delete(entry.keys, missing=entry.missing)
+        return found
+
+    def change(self, entry: UpdateEntry | DeleteEntry) -> None:
+        """Update or delete what is there; keys that are unknown are counted."""
+        found = self.update(entry) if isinstance(entry, UpdateEntry) else self.delete(entry)
         self.primary.counters["keys_stale"] += len(found) - int(np.count_nonzero(found))
 
     def forget_writer(self, writer: int) -> None:

@@ -52,7 +52,7 @@ class KeyMap:
     def insert(self, keys: Keys, slots: Ints) -> None:
         """Note the slots [K] of new `keys` [K], which are distinct."""
         pages = keys >> BITS
-        at, known = self._search(pages) if len(self._pages) else (pages, np.zeros(len(keys), np.bool_))
+        at, known = self._search(pages) if len(self._pages) else (slots, np.zeros(len(keys), np.bool_))
         if not known.all():
             self._add_pages(np.unique(pages[~known]))
             at, _ = self._search(pages)

@@ -11,8 +11,9 @@ Memory methods (`take`, `admit`, `sample`, ...) belong to one thread, and never 
 index is captured first (`progress`, `snapshot`). Everything written is guarded by the lease, so that of two processes for one
 shard only the owner writes.
 
-Updates and deletes are applied as they are read; inserts wait in line until the limiter admits them. They are not removed from
-the log before a snapshot holds them, so a shard that dies loses nothing.
+Inserts wait in line until the limiters admit them. Updates and deletes are applied as they are read; what they say of keys that are
+not known yet waits in line behind the inserts that may bring them. Nothing is removed from the log before a snapshot holds it, so
+a shard that dies loses nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rollstream.errors import SchemaMismatch
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.group import TableGroup
 from rollstream.replay.group_state import CapturedState, capture, load_snapshot
-from rollstream.replay.log import InsertEntry, decode_delete, decode_insert, decode_update
+from rollstream.replay.log import DeleteEntry, InsertEntry, UpdateEntry, decode_delete, decode_insert, decode_update
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.position import Position, TableCounts, read_position
 from rollstream.replay.samples import SampledItems, SampleReply, SampleRequest
@@ -102,7 +103,7 @@ class TableShard:
             credit_key=keys.table_credit(table_id, shard),
             wake_key=lambda writer: keys.table_wake(table_id, shard, writer),
         )
-        self._line: deque[tuple[bytes, InsertEntry]] = deque()
+        self._line: deque[tuple[bytes, InsertEntry | UpdateEntry | DeleteEntry]] = deque()
         self._admitted_id = "0-0"
         self._generation = 0
         self._granted: dict[int, int] = {}
@@ -129,12 +130,12 @@ class TableShard:
     @property
     def waiting_entries(self) -> int:
         """Insert entries that are read and not wholly admitted."""
-        return len(self._line)
+        return sum(isinstance(entry, InsertEntry) for _, entry in self._line)
 
     @property
     def waiting_writers(self) -> tuple[int, ...]:
         """Writers of these entries, in order, each once."""
-        return tuple(dict.fromkeys(entry.writer for _, entry in self._line))
+        return tuple(dict.fromkeys(entry.writer for _, entry in self._line if isinstance(entry, InsertEntry)))
 
     def take(self, entries: LogEntries) -> None:
         """Take up log entries in order: updates and deletes at once, inserts into the line. Unreadable ones are counted."""
@@ -152,18 +153,41 @@ class TableShard:
             self._line.append((entry_id, decode_insert(buffer)))
         elif kind == b"u":
             update = decode_update(buffer)
-            self.group.update(update)
+            self._change(entry_id, update)
             self._items_since_snapshot += len(update.keys) // 2
         elif kind == b"d":
-            self.group.delete(decode_delete(buffer))
+            self._change(entry_id, decode_delete(buffer))
         else:
             raise SchemaMismatch(f"log entry has the unknown kind {kind!r}; this release knows i, u and d")
+
+    def _change(self, entry_id: bytes, entry: UpdateEntry | DeleteEntry) -> None:
+        if not self._line:
+            self.group.change(entry)
+            return
+        found = self.group.update(entry) if isinstance(entry, UpdateEntry) else self.group.delete(entry)
+        if found.all():
+            return
+        if isinstance(entry, UpdateEntry):
+            rest: UpdateEntry | DeleteEntry = UpdateEntry(keys=entry.keys[~found], priority=entry.priority[~found])
+        else:
+            rest = DeleteEntry(keys=entry.keys[~found], missing=entry.missing)
+        self._line.append((entry_id, rest))
+
+    def _head(self) -> tuple[bytes, InsertEntry] | None:
+        """The insert entry that is next, after the changes that stand before it in line are made; None when none is left."""
+        while self._line:
+            entry_id, entry = self._line[0]
+            if isinstance(entry, InsertEntry):
+                return entry_id, entry
+            self._line.popleft()
+            self.group.change(entry)
+        return None
 
     def admit(self, *, about_items: int = 8192) -> int:
         """Insert what the limiters allow now, but not many more than `about_items` at once; returns how many."""
         inserted = 0
-        while self._line and inserted < about_items:
-            entry_id, entry = self._line[0]
+        while inserted < about_items and (head := self._head()) is not None:
+            entry_id, entry = head
             if self.group.admitting is None and not self.group.begin(entry):
                 self._finish(entry_id, entry)
                 continue
@@ -264,8 +288,8 @@ class TableShard:
 
     def replace(self, state: PackedArrays, *, table_id: str = "", keep_limiter: bool = False) -> int:
         """Put restored items in the place of what a table holds; what stands in line goes in first. Returns how many."""
-        while self._line:
-            entry_id, entry = self._line[0]
+        while (head := self._head()) is not None:
+            entry_id, entry = head
             if self.group.admitting is not None or self.group.begin(entry):
                 self.group.admit(at_least=entry.items)
             self._finish(entry_id, entry)
@@ -320,8 +344,8 @@ class TableShard:
         self.cursor = self._admitted_id = "0-0"
 
     def _admit_again(self, limit: tuple[int, int], offsets: Mapping[str, int]) -> None:
-        while self._line and self.group.admitting is None and _number(self._line[0][0].decode()) <= limit:
-            entry_id, entry = self._line[0]
+        while self.group.admitting is None and (head := self._head()) is not None and _number(head[0].decode()) <= limit:
+            entry_id, entry = head
             whole = _number(entry_id.decode()) < limit or not offsets
             if self.group.begin(entry):
                 self.group.admit(at_least=entry.items if whole else dict(offsets))

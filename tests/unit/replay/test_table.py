@@ -185,7 +185,7 @@ def test_stale_and_foreign_keys_are_ignored_and_counted() -> None:
     old = keys_of(group)
     insert(group, writer.entry(3))
     keys = np.concatenate([old, np.array([1 << 55, 1 << 56], np.uint64)])
-    group.update(UpdateEntry(keys=keys, priority=np.full(6, 9.0, np.float32)))
+    group.change(UpdateEntry(keys=keys, priority=np.full(6, 9.0, np.float32)))
     assert group.primary.counters["keys_stale"] == 5
     assert group.primary.items.priority[group.primary.items.live()].tolist() == [9.0, 1.0, 1.0, 1.0]
 
