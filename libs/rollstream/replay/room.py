@@ -46,6 +46,8 @@ class Room:
 
     Args:
         unread_entries, unread_bytes: bounds; one flush is always allowed.
+        while_waiting: called where there is no room, for a shard that works in this thread (`LocalReplay`): with False to let it
+            admit and acknowledge, with True when that was not enough and the writer is about to wait; then it may raise.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Room:
         unread_entries: int,
         unread_bytes: int,
         waits: Waits,
+        while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
         self._store = store
         self._table_id = table_id
@@ -66,6 +69,7 @@ class Room:
         self._unread_entries = unread_entries
         self._unread_bytes = unread_bytes
         self._waits = waits
+        self._while_waiting = while_waiting
         self._log_key = keys.table_log(table_id, shard)
         self._credit = Credit(
             store,
@@ -87,6 +91,7 @@ class Room:
     def look(self) -> bool:
         """Whether the next flush need not wait; asks Redis when it seems so."""
         if not self.there():
+            self._let_work()
             self._settle(self._credit.acknowledged(self._writer))
         return self.there()
 
@@ -114,6 +119,13 @@ class Room:
                 return flush.sequence
         return 0
 
+    def _is_done(self, sequence: int) -> bool:
+        return not self._in_flight or self._in_flight[0].sequence > sequence
+
+    def _let_work(self) -> None:
+        if self._while_waiting is not None:
+            self._while_waiting(False)
+
     def _settle(self, acknowledged: int) -> None:
         while self._in_flight and self._in_flight[0].sequence <= acknowledged:
             self._bytes -= self._in_flight.popleft().bytes
@@ -124,6 +136,12 @@ class Room:
         ) as wait:
             while True:
                 sequence = needed()
+                if self._while_waiting is not None:
+                    self._let_work()
+                    self._settle(self._credit.acknowledged(self._writer))
+                    if self._is_done(sequence):
+                        return
+                    self._while_waiting(True)
                 slice_s = min(REWOUND_AFTER_S, deadline.remaining_s())
                 try:
                     self._settle(self._credit.wait(self._writer, at_least=sequence, deadline_s=slice_s))
@@ -135,7 +153,7 @@ class Room:
                         f"table {self._table_id} shard {self._shard}: writer {self._writer} waited {deadline.waited_s():.1f} s for "
                         f"{what} while Redis is away: {error}"
                     ) from error
-                if not self._in_flight or self._in_flight[0].sequence > sequence:
+                if self._is_done(sequence):
                     return
                 if deadline.passed():
                     raise DeadlineExceeded(self._why(what, deadline.waited_s()))

@@ -12,7 +12,7 @@ same rollout after an error, and nothing is lost or written twice.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -74,6 +74,7 @@ class TableWriter:
         deadline_s: how long a call waits for room, or for Redis to have memory.
         waits: where waits are shown; None: they are only logged.
         keep_rows: newest rows of each environment that items may be made of by `add_items`.
+        while_waiting: as of `Room`.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class TableWriter:
         deadline_s: float = 60.0,
         waits: Waits | None = None,
         keep_rows: int = 0,
+        while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
         self.table_id = table_id
         self.writer_id = writer_id if writer_id is not None else _new_writer_id(store)
@@ -128,6 +130,7 @@ class TableWriter:
             unread_entries=spec.unread_entries,
             unread_bytes=spec.unread_bytes,
             waits=self._waits,
+            while_waiting=while_waiting,
         )
         self._process = os.getpid()
         self._sequence = 0
