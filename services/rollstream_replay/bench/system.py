@@ -120,7 +120,7 @@ def figure_of(variant: Variant, runs: Sequence[Run]) -> Figure:
     """The medians of `runs`; of the longest batch and of what other processes used, the largest."""
 
     def median(name: str, digits: int) -> float:
-        return round(statistics.median(getattr(run, name) for run in runs), digits)
+        return float(round(statistics.median(getattr(run, name) for run in runs), digits))
 
     return Figure(
         variant=variant.name,
@@ -170,7 +170,7 @@ def busy_s() -> float:
     import psutil
 
     times = psutil.cpu_times()
-    return float(sum(times)) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
 def rss_bytes(pid: int) -> int:
