@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rollstream.replay.selector_spec import (
     Uniform,
     WithoutReplacement,
 )
-from rollstream.replay.selectors import PassSelector, Selector, make_selector, register_selector
+from rollstream.replay.selectors import PassSelector, Selector, make_selector, plugin, register_selector
 from rollstream.seeding import child_generator
 
 GENERATOR = child_generator(1, "mixed")
@@ -272,3 +273,9 @@ def test_a_wrong_probability_is_refused(chance: list[float]) -> None:
     fill(selector, [4, 2])
     with pytest.raises(TableError, match="'wrong': probability must give 2 numbers from 0 to 1"):
         selector.probability(np.array([4, 2]))
+
+
+def test_the_example_of_a_plug_in_runs() -> None:
+    outcome = doctest.testmod(plugin)
+    assert outcome.attempted > 4
+    assert not outcome.failed
