@@ -63,7 +63,7 @@ class TableSpec(Frozen):
     encoding: Literal["auto", "raw", "zstd"] = "auto"
     """How rows are stored: `raw` is fastest, `zstd` smallest; `auto` takes zstd for rows of 2 KiB and more with frames in them."""
     delta: bool | None = None
-    """With zstd, store large integer columns as differences to the row before; None: where a chunk has several rows."""
+    """With zstd, store integer columns as differences to the row before; None: large ones, while that makes chunks smaller."""
     view: tuple[ColumnView, ...] = ()
     """Columns of a sample as parts of an item, relative to its newest row; empty: all columns of all its rows."""
     stack: dict[str, int] = Field(default_factory=dict)
