@@ -50,8 +50,8 @@ class Table:
         self.counters: Counter[str] = Counter()
         self.sampling_generator = child_generator(seed, "replay", spec.name, shard, "sampler")
         self.removal_generator = child_generator(seed, "replay", spec.name, shard, "remover")
-        self.sampler = make_selector(spec.sampler, capacity=spec.items_per_shard)
-        self.remover = make_selector(spec.remover, capacity=spec.items_per_shard)
+        self.sampler = make_selector(spec.sampler, capacity=spec.items_per_shard, shards=spec.shards)
+        self.remover = make_selector(spec.remover, capacity=spec.items_per_shard, shards=spec.shards)
         self._admission: Admission | None = None
         self._uses_left = 0
         self._left = np.zeros(spec.items_per_shard if spec.max_times_sampled else 0, np.int32)
@@ -352,8 +352,8 @@ class Table:
         """Make both selectors anew from the items, oldest first unless an order is given, with what they say of themselves."""
         spec, items = self.spec, self.items
         live = items.live()
-        self.sampler = make_selector(spec.sampler, capacity=items.capacity)
-        self.remover = make_selector(spec.remover, capacity=items.capacity)
+        self.sampler = make_selector(spec.sampler, capacity=items.capacity, shards=spec.shards)
+        self.remover = make_selector(spec.remover, capacity=items.capacity, shards=spec.shards)
         items.gated[live] = False
         for name, selector in (("sampler_order", self.sampler), ("remover_order", self.remover)):
             order = (orders or {}).get(name, live)

@@ -159,4 +159,5 @@ def test_o11_both_normalizations_are_exact() -> None:
     assert importance_weights(probability, 10, beta=0.5, normalize="batch") == pytest.approx(raw / raw[0], rel=1e-6)
     smallest_of_table = 0.05
     expected = raw / (10 * smallest_of_table) ** -0.5
-    assert importance_weights(probability, 10, beta=0.5, normalize=smallest_of_table) == pytest.approx(expected, rel=1e-6)
+    weights = importance_weights(probability, 10, beta=0.5, normalize="table", min_probability=smallest_of_table)
+    assert weights == pytest.approx(expected, rel=1e-6)
