@@ -135,6 +135,7 @@ class Sample:
         """Everything as tensors on the CPU that share memory with the arrays.
 
         Columns of `rows` keep their names; `mask` and what is known per item come as `item.mask`, `item.keys`, `item.lengths`, ...
+        Columns of fixed-size bytes come as uint8 with one more axis.
         """
         import torch
 
@@ -150,7 +151,7 @@ class Sample:
         return {name: array if name == keys else asarray(array) for name, array in self._arrays().items()}
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        arrays = dict(self.rows)
+        arrays = {name: _numbers(column) for name, column in self.rows.items()}
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
@@ -161,3 +162,10 @@ class Sample:
 def _writable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Arrays over received bytes are read-only, which torch cannot express; only the small ones of items are such."""
     return array if array.flags.writeable else array.copy()
+
+
+def _numbers(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Bytes as numbers; numbers as they are."""
+    if column.dtype.kind not in "SV":
+        return column
+    return column[..., None].view(np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,15 @@ def test_tensors_share_memory_with_the_arrays() -> None:
     assert made.rows["reward"][0, 2] == 77.0
     assert tensors["observation.camera"].dtype == torch.uint8
     assert tensors["item.keys"].tolist() == [1, 2**63, 3]
+
+
+def test_bytes_become_numbers() -> None:
+    made = sample()
+    words = np.zeros((3, 5), "S3")
+    words[0, 0] = b"ab"
+    tensor = replace(made, rows={"word": words}).torch()["word"]
+    assert tensor.shape == (3, 5, 3)
+    assert tensor[0, 0].tolist() == [97, 98, 0]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs the extra jax")
