@@ -105,7 +105,7 @@ class BlockTree:
         """What the children at `first_child` (places, or a slice) of level `below` and their siblings combine to."""
         lift = self._lift if below == 0 else None
         starts = self.starts[below - 1] if below and self.starts else None
-        result = np.array(())
+        result: Numbers = np.array(())
         for lane, view in enumerate(self.lanes[below]):
             child = view[first_child] if lift is None else lift(view[first_child])
             if lane == 0:

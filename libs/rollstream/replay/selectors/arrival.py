@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 
 __all__ = ["ArrivalSelector"]
 
@@ -53,7 +53,7 @@ class ArrivalSelector:
     def min_probability(self) -> float:
         return 1.0
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         """Members that come back, as their numbers tell, go to where Fifo and Lifo name them first: there they were."""
         if not len(slots):
             return
@@ -126,7 +126,7 @@ class ArrivalSelector:
             else:
                 end = min(self._tail, begin + look)
                 places = np.arange(begin, end) % len(self._ring)
-            slots = self._ring[places]
+            slots = self._ring[places].astype(np.int64)
             alive = np.flatnonzero(self._place[slots] == places + 1)
             if at_end:
                 self._forget(int(alive[0]) if len(alive) else len(places))
@@ -138,7 +138,7 @@ class ArrivalSelector:
             begin, look = end, 2 * look
         if stepped_over > MANY_GAPS:
             self._close_gaps()
-        return (found[0] if len(found) == 1 else np.concatenate(found)).astype(np.int64)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _forget(self, gaps: int) -> None:
         if self._newest_first:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.block_tree import FAN, BlockTree, padded
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 
 __all__ = ["HeapSelector"]
 
@@ -55,7 +55,7 @@ class HeapSelector:
     def min_probability(self) -> float:
         return 1.0
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         if not len(slots):
             return
         in_line = int(numbers[0]) > self._newest_number and bool((numbers[1:] > numbers[:-1]).all())
@@ -142,5 +142,5 @@ def _highest(ranks: npt.NDArray[np.uint64], count: int) -> Ints:
     if count >= len(ranks):
         return np.arange(len(ranks))
     if count == 1:
-        return ranks.argmax(keepdims=True)
+        return np.array([ranks.argmax()])
     return np.argpartition(ranks, len(ranks) - count)[len(ranks) - count :]

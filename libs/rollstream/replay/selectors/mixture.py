@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rollstream.replay.selectors.arrival import ArrivalSelector
 from rollstream.replay.selectors.heap import HeapSelector
 from rollstream.replay.selectors.passes import PassSelector
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection, Selector
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection, Selector
 
 __all__ = ["MixtureSelector"]
 
@@ -52,7 +52,7 @@ class MixtureSelector:
             least += smallest if reaches_all else 0.0
         return least or lone
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         """Restored members come in the order of one part; parts that name members by age take them by age."""
         self._size += len(slots)
         by_age = np.argsort(numbers, kind="stable") if (numbers[1:] < numbers[:-1]).any() else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 from rollstream.replay.selectors.slot_set import DenseSet
 
 __all__ = ["PassSelector"]
@@ -38,7 +38,7 @@ class PassSelector:
     def min_probability(self) -> float:
         return 1.0 / max(1, self.sampleable)
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         self._came[slots] = False
         self._waiting.add(slots)
 

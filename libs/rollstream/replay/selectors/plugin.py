@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from rollstream.config import suggestion
 from rollstream.errors import ConfigError, TableError
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 from rollstream.replay.selectors.slot_set import SlotSet
 
 __all__ = ["CustomSelector", "PluginSelector", "register_selector"]
@@ -65,7 +65,7 @@ FRUITLESS_DRAWS = 16
 class CustomSelector(Protocol):
     """What a user writes. Slots are places 0..capacity-1; those of one call of insert, remove or update are distinct."""
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         """Take in new members; `numbers` say in which order they came, `versions` which weights acted in their newest row."""
         ...
 
@@ -129,7 +129,7 @@ class PluginSelector:
         """0: not known. To find out, the plug-in would have to be asked for every member."""
         return 0.0
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         self._members.add(slots)
         self._custom.insert(slots, priorities, numbers=numbers, versions=versions)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 from rollstream.replay.selectors.weighted_slots import WeightedSlots
 
 __all__ = ["PrioritizedSelector", "weights_of"]
@@ -42,7 +42,7 @@ class PrioritizedSelector:
     def min_probability(self) -> float:
         return self._weighted.min_probability
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         self._weighted.insert(slots, weights_of(priorities, exponent=self._exponent))
 
     def remove(self, slots: Ints) -> None:

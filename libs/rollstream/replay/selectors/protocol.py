@@ -13,9 +13,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Ints", "Selection", "Selector"]
+__all__ = ["Counts", "Floats", "Ints", "Selection", "Selector"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+Counts: TypeAlias = npt.NDArray[np.integer[Any]]
+"""Whole numbers of whatever width the table keeps them in."""
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -30,7 +32,7 @@ class Selection:
 class Selector(Protocol):
     """A rule over a set of slots. Slots in one call of insert, remove or update are distinct; those of the last two are members."""
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         """Take in new members.
 
         Args:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.selectors.prioritized import weights_of
-from rollstream.replay.selectors.protocol import Floats, Ints, Selection
+from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 from rollstream.replay.selectors.weighted_slots import WeightedSlots
 
 __all__ = ["LagWeightedSelector", "RecencySelector"]
@@ -33,12 +33,13 @@ class _Decay:
         self._span = 0
         self.newest = 0
 
-    def weights(self, births: Ints) -> Floats:
+    def weights(self, births: Counts) -> Floats:
         """For items born at `births` [K], relative to the reference."""
         halves = births / self._half_life
         whole = np.floor(halves)
         power = np.maximum(whole - SPAN * self._span, LOWEST).astype(np.int64)
-        return np.ldexp(np.exp2(halves - whole), power)
+        weights: Floats = np.ldexp(np.exp2(halves - whole), power)
+        return weights
 
     def grow(self, newest: int) -> int:
         """There is an item born at `newest`; by how many spans the reference moves, and all weights with it."""
@@ -60,7 +61,7 @@ class _Decaying:
         self.decay = _Decay(half_life)
         self.slots = WeightedSlots(capacity)
 
-    def grow(self, births: Ints) -> None:
+    def grow(self, births: Counts) -> None:
         """Items born at `births` [K] are about to come: move the reference where it must."""
         if len(births) and (moved := self.decay.grow(int(births.max()))):
             self.slots.scale(np.ldexp(1.0, -SPAN * min(moved, 8)), floor=np.ldexp(1.0, LOWEST))
@@ -100,7 +101,7 @@ class RecencySelector:
     def min_probability(self) -> float:
         return self._decaying.slots.min_probability
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         births = versions if self._by_versions else numbers
         self._decaying.grow(births)
         self._decaying.slots.insert(slots, self._decaying.decay.weights(births))
@@ -154,7 +155,7 @@ class LagWeightedSelector:
     def min_probability(self) -> float:
         return self._decaying.slots.min_probability
 
-    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Ints) -> None:
+    def insert(self, slots: Ints, priorities: Floats, *, numbers: Ints, versions: Counts) -> None:
         self._decaying.grow(versions)
         self._version[slots] = versions
         self._decaying.slots.insert(slots, self._weights(slots, priorities))
