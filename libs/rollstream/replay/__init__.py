@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rollstream.replay import conditions as condition
 from rollstream.replay.client import Sample, TableClient, UpdateResult
 from rollstream.replay.group import TableGroup
-from rollstream.replay.importance import importance_weights
+from rollstream.replay.importance import BetaSchedule, importance_weights
 from rollstream.replay.item_priority import TdMix
 from rollstream.replay.limiter_spec import MinSize, Queue, RateLimit, SampleToInsertRatio, Stack
 from rollstream.replay.patterns import Pattern, PatternItems, pattern_items, pattern_table
@@ -33,9 +33,12 @@ from rollstream.replay.selector_spec import (
     Uniform,
     WithoutReplacement,
 )
+from rollstream.replay.selectors import CustomSelector, register_selector
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.step_layout import infer_rows
 from rollstream.replay.step_reference import step
 from rollstream.replay.table import Table
+from rollstream.replay.trajectory_writer import TrajectoryWriter
 from rollstream.replay.view import ColumnView
 from rollstream.replay.writer import TableWriter, WriteResult
 
@@ -43,7 +46,9 @@ if TYPE_CHECKING:
     from rollstream.replay.dataset import SampleDataset
 
 __all__ = [
+    "BetaSchedule",
     "ColumnView",
+    "CustomSelector",
     "EachRow",
     "Episode",
     "Fifo",
@@ -73,6 +78,7 @@ __all__ = [
     "TableSpec",
     "TableWriter",
     "TdMix",
+    "TrajectoryWriter",
     "Transition",
     "Uniform",
     "UpdateResult",
@@ -80,10 +86,12 @@ __all__ = [
     "WriteResult",
     "condition",
     "importance_weights",
+    "infer_rows",
     "n_step",
     "pattern_items",
     "pattern_table",
     "queue_table",
+    "register_selector",
     "stack_table",
     "step",
 ]
