@@ -186,7 +186,7 @@ class TableWriter:
         source = rows if source is None else source
         deadline = Deadline(self._clock, after_s=self._deadline_s if deadline_s is None else deadline_s)
         waited_s = -self._sender.waited_s
-        repeated = self._held is not None and self._held.source is source
+        repeated = self.holds(source)
         if self._held is not None:
             done = self._send(self._held, deadline)
             if repeated:
@@ -196,6 +196,10 @@ class TableWriter:
         made = self._make(rows, offsets, closing=False, pad=pad, explicit=explicit, priority=priority, source=source)
         done = self._send(made, deadline)
         return self._result(done, waited_s + self._sender.waited_s)
+
+    def holds(self, source: object) -> bool:
+        """Whether the rows of this source are made into a flush that could not be sent yet."""
+        return self._held is not None and self._held.source is source
 
     def take_keys(self, count: int) -> Keys:
         """Keys for items that are asked for by name."""
