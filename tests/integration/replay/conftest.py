@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -10,6 +11,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -95,10 +98,10 @@ def replay_process(store: Store, address: Address) -> Iterator[Callable[..., Rep
 class ReplayThread:
     """The whole service in a thread of the test: starts in milliseconds, but cannot be killed."""
 
-    def __init__(self, address: Address, *, member: str = "replay-0") -> None:
+    def __init__(self, address: Address, *, member: str = "replay-0", **settings_given: Any) -> None:
         clock = SystemClock()
         self.life = Life(role="replay", member=member, clock=clock, health=Health(clock), log=structlog.get_logger("rollstream"))
-        settings = ReplaySettings(redis_url=str(address), member_id=member, grace_s=5.0)
+        settings = ReplaySettings(redis_url=str(address), member_id=member, grace_s=5.0, **settings_given)
         self._thread = threading.Thread(target=main, args=(settings, self.life), name=member)
         self._thread.start()
 
@@ -114,6 +117,95 @@ def replay_service(store: Store, address: Address) -> Iterator[ReplayThread]:
     service = ReplayThread(address)
     yield service
     service.stop()
+
+
+@pytest.fixture
+def replay_shard(store: Store, address: Address) -> Iterator[Callable[..., ReplayThread]]:
+    """Starts replay services with settings of their own."""
+    made: list[ReplayThread] = []
+
+    def start(shard: int = 0, **settings: Any) -> ReplayThread:
+        made.append(ReplayThread(address, member=f"replay-{shard}", shard=shard, **settings))
+        return made[-1]
+
+    yield start
+    for service in made:
+        service.stop()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a shard answered over HTTP."""
+
+    status: int
+    body: bytes
+
+    @property
+    def content(self) -> Any:
+        """The body, as JSON."""
+        return json.loads(self.body)
+
+
+class Asking:
+    """Plain HTTP requests to shards, as any client would make them."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+
+    def __call__(self, method: str, path: str, content: Any = None, *, body: bytes = b"", shard: int = 0) -> Answer:
+        sent = body if content is None else json.dumps(content).encode()
+        clock = SystemClock()
+        end_s = clock.monotonic_s() + 20.0
+        while True:
+            try:
+                answer = self._once(self.url(shard), method, path, sent)
+            except ConnectionError:  # a killed shard's record outlives it by some seconds
+                assert clock.monotonic_s() < end_s, f"shard {shard} cannot be reached"
+            else:
+                if answer.status != 503 or clock.monotonic_s() >= end_s:
+                    return answer
+            clock.sleep(0.05)
+
+    def _once(self, url: str, method: str, path: str, sent: bytes) -> Answer:
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+        try:
+            connection.request(method, f"/v1/tables{path}", sent, {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            return Answer(reply.status, reply.read())
+        finally:
+            connection.close()
+
+    def url(self, shard: int = 0) -> str:
+        """Where a shard answers, once it is ready."""
+        clock = SystemClock()
+        end_s = clock.monotonic_s() + 20.0
+        while True:
+            there = [record for record in self._members.list() if record.shard == shard and record.ready]
+            if there:
+                return there[0].url
+            assert clock.monotonic_s() < end_s, f"shard {shard} is not ready"
+            clock.sleep(0.02)
+
+
+@pytest.fixture
+def ask(members: Members) -> Asking:
+    return Asking(members)
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], Any]], Any]:
+    """Waits until a question is answered with something true, and gives it."""
+
+    def wait(question: Callable[[], Any]) -> Any:
+        clock = SystemClock()
+        end_s = clock.monotonic_s() + 20.0
+        while not (answer := question()):
+            assert clock.monotonic_s() < end_s, "the state did not come about"
+            clock.sleep(0.02)
+        return answer
+
+    return wait
 
 
 @pytest.fixture
