@@ -16,12 +16,13 @@ import contextlib
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rollstream.clock import Clock, SystemClock
-from rollstream.errors import ConfigError, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, StoreError, TableError
 from rollstream.replay.client import TableClient
 from rollstream.replay.local_requests import LocalLink
 from rollstream.replay.local_shards import LocalShards
@@ -36,6 +37,7 @@ __all__ = ["LocalReplay"]
 
 EXPERIMENT = "local"
 """First part of the ids of all tables of a `LocalReplay`."""
+SETTLE_S = 1.0
 
 
 class LocalReplay:
@@ -79,6 +81,7 @@ class LocalReplay:
         self._clock = clock or SystemClock()
         self._resources = contextlib.ExitStack()
         self._closed = False
+        self._writers: weakref.WeakSet[TableWriter] = weakref.WeakSet()
         alone = store is None  # nobody else knows the server that is started here
         with contextlib.ExitStack() as undo:
             undo.push(self._resources.__exit__)
@@ -94,6 +97,7 @@ class LocalReplay:
                 seed=seed,
                 clock=self._clock,
                 alone=alone,
+                settle=self._settle,
             )
             self._resources.callback(self._shards.close)
             self._shards.serve(self._stored())
@@ -142,17 +146,20 @@ class LocalReplay:
             table: that the rows belong to.
             rule: how rows become its items.
         """
-        return TableWriter(
+        table_id = self._known(table)
+        made = TableWriter(
             self._store,
             self._address,
-            table_id=self._known(table),
+            table_id=table_id,
             spec=self.spec(table),
             rule=rule,
             environments=environments,
             clock=self._clock,
-            while_waiting=self._while_writing(table),
+            while_waiting=lambda blocked: self._shards.while_writing(table_id, blocked=blocked),
             **options,
         )
+        self._writers.add(made)
+        return made
 
     def client(self, table: str, **options: Any) -> TableClient:
         """A client that samples a table (`TableClient`, which says what `options` there are)."""
@@ -227,6 +234,8 @@ class LocalReplay:
     def _id(self, table: str) -> str:
         return f"{EXPERIMENT}.{table}"
 
-    def _while_writing(self, table: str) -> Any:
-        table_id = self._id(table)
-        return lambda shard, blocked: self._shards.while_writing(table_id, shard, blocked=blocked)
+    def _settle(self) -> None:
+        """Wait until Redis has what writers have sent. Their own problems are told to them, not to whoever reads."""
+        for writer in list(self._writers):
+            with contextlib.suppress(DeadlineExceeded, StoreError):
+                writer.settle(deadline_s=SETTLE_S)

@@ -23,6 +23,7 @@ from rollstream.replay.inspection import (
     priority_histogram,
 )
 from rollstream.replay.local_shards import LocalShards
+from rollstream.replay.log import DeleteEntry, encode_delete
 from rollstream.replay.packed import pack, unpack
 from rollstream.replay.row_fetch import RowFetch
 from rollstream.replay.samples import SampledItems, decode_request, encode_items, encode_reply
@@ -106,6 +107,10 @@ class LocalLink:
             case "POST", "/items/find":
                 found, known = self._table(table_id).get(np.frombuffer(body, np.uint64))
                 return known.astype(np.uint8).tobytes() + encode_items(found)
+            case ("POST", "/reset") | ("DELETE", "/items"):
+                return self._removed(table_id, DeleteEntry(keys=np.zeros(0, np.uint64), reset=self._table(table_id).spec.name))
+            case "POST", "/items/delete":
+                return self._removed(table_id, DeleteEntry(keys=np.array(json.loads(body)["keys"], np.uint64)))
             case "GET", "/samples/possible":
                 return {"possible": self._table(table_id).can_sample(int(query.get("batch_items", 1)))}
             case "GET", "/priorities/histogram":
@@ -129,6 +134,15 @@ class LocalLink:
         else:
             self._shards.add(table_id, spec)
         return self._described(table_id)
+
+    def _removed(self, table_id: str, entry: DeleteEntry) -> dict[str, int]:
+        """Remove items by the log, so that a restart removes them again."""
+        table, rows = self._table(table_id), self._shards.rows_of(table_id, self._shard)
+        before = table.size
+        buffer = encode_delete(entry)
+        self._shards.store.run("remove items", lambda client: client.xadd(rows.log_key, {b"d": buffer}))
+        self._shards.pump()
+        return {"deleted": before - table.size}
 
     def _restored(self, table_id: str, body: bytes, *, keep_limiter: bool) -> int:
         rows = self._shards.rows_of(table_id, self._shard)

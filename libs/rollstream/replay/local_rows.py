@@ -31,6 +31,7 @@ class LocalRows:
         self._saver = saver
         self._clock = clock
         self._saving: Future[None] | None = None
+        self._told_last: tuple[int | str, ...] = ()
         self._fresh_garbage: list[ChunkAddresses] = []
         self._old_garbage: list[ChunkAddresses] = []
         self._tidied_s = self._acknowledged_s = clock.monotonic_s()
@@ -56,10 +57,11 @@ class LocalRows:
     def upkeep(self, *, acknowledge: bool) -> None:
         """Whatever is due: credit for writers, a snapshot, deleting rows."""
         now_s = self._clock.monotonic_s()
-        granted = bool(self.shard.newly_admitted_writers())
-        if granted and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
+        told = self._told()
+        changed = told != self._told_last or bool(self.shard.newly_admitted_writers())
+        if changed and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
             self._acknowledge()
-            self._acknowledged_s = now_s
+            self._told_last, self._acknowledged_s = told, now_s
         if now_s - self._tidied_s > TIDY_EVERY_S:
             self._tidied_s = now_s
             self._tidy()
@@ -83,6 +85,11 @@ class LocalRows:
         if self._saving is not None:
             self._saving.result()
         return self.shard.drop()
+
+    def _told(self) -> tuple[int | str, ...]:
+        """What others read of the position: why writers wait, and counts."""
+        tables = self.shard.tables.values()
+        return (self.shard.insert_waits_for(), *(table.limiter.sampled for table in tables))
 
     def _acknowledge(self) -> None:
         progress = self.shard.progress()

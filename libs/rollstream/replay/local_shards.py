@@ -29,8 +29,11 @@ __all__ = ["LocalShards"]
 READ_ENTRIES = 128
 LEASE_TTL_S = 30.0
 """Nothing renews a lease while nobody calls, so it is long; one that ran out is taken back if nobody took it."""
+OWN_THREADS = "local-replay"
 SHORTEST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.02
+WRITER_SLICE_S = 3.0
+"""A writer that waits comes by at least this often; until then whoever pumps gives it its credit at once."""
 """Pauses of one who waits for another thread or process, before looking again."""
 
 
@@ -41,22 +44,34 @@ class LocalShards:
         owner: shown to whoever finds the shards taken.
         seed: of samplers and removers.
         alone: whether nobody outside of this process can write or sample. Then a wait in the only thread is hopeless.
+        settle: called before logs are read in the only thread: whatever this thread has sent is to be in Redis then.
     """
 
-    def __init__(self, store: Store, address: Address, *, owner: str, seed: int, clock: Clock, alone: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        address: Address,
+        *,
+        owner: str,
+        seed: int,
+        clock: Clock,
+        alone: bool,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = store
         self.address = address
         self.clock = clock
         self._owner = owner
         self._seed = seed
         self._alone = alone
+        self._settle = settle
         self._changed = threading.Condition(threading.RLock())
+        self._writers_wait_until_s = 0.0
         self._leases: dict[int, Lease] = {}
         self._rows: dict[tuple[str, int], LocalRows] = {}
         self._primary: dict[str, str] = {}
         self._reader = ChunkReader(address, clock=clock)
-        self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-replay-snapshots")
-        self._own_threads = "local-replay-snapshots"
+        self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix=OWN_THREADS)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -204,6 +219,8 @@ class LocalShards:
             acknowledge: give writers their credit now.
         """
         with self._changed:
+            if self.nobody_else():
+                self._settle()
             full = True
             while full and self._rows:
                 cursors = {rows.log_key: rows.shard.cursor for rows in self._rows.values()}
@@ -212,6 +229,7 @@ class LocalShards:
                     rows.take(read.get(rows.log_key, ()))
                 full = any(len(entries) >= READ_ENTRIES for entries in read.values())
                 self._share_counts()
+            acknowledge = acknowledge or self.clock.monotonic_s() < self._writers_wait_until_s
             for rows in self._rows.values():
                 rows.upkeep(acknowledge=acknowledge)
 
@@ -241,28 +259,31 @@ class LocalShards:
                 request = replace(request, consumed=0)
                 batch_items = int(request.counts[0])
                 self.pump(acknowledge=True)
-                if deadline.passed() or self.nobody_else():
+                if deadline.passed() or (table.spec.shards == 1 and self.nobody_else()):
                     raise DeadlineExceeded(self._why_no_sample(table_id, shard, batch_items, deadline.waited_s()))
                 self._changed.wait(min(pause_s, max(SHORTEST_PAUSE_S, deadline.remaining_s())))
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def while_writing(self, table_id: str, shard: int, *, blocked: bool) -> None:
+    def while_writing(self, table_id: str, *, blocked: bool) -> None:
         """Called by a writer that has no room.
 
         Args:
-            blocked: whether it is about to wait; else it only asks.
+            blocked: whether pumping was not enough and it is about to wait.
 
         Raises:
             DeadlineExceeded: only samples could let it go on, and in the only thread nobody could take them.
         """
-        self.pump(acknowledge=True)
         if not blocked:
+            self._writers_wait_until_s = self.clock.monotonic_s() + WRITER_SLICE_S
+            self.pump(acknowledge=True)
             return
-        reason = self.rows_of(table_id, shard).shard.insert_waits_for()
-        if reason and self.nobody_else():
+        if not self.nobody_else():
+            return
+        reasons = [rows.shard.insert_waits_for() for rows in self._of(table_id)]
+        if any(reasons):
             raise DeadlineExceeded(
-                f"table {table_id}: the writer waits: {reason}; and nobody can, for this is the only thread. Sample from it first, "
-                "write and sample in two threads, or raise the limiter's tolerance"
+                f"table {table_id}: the writer waits, for {'; '.join(filter(None, reasons))}; and no sampler can come, for this is "
+                "the only thread. Sample before writing on, use two threads, or raise the limiter's tolerance"
             )
 
     def nobody_else(self) -> bool:
@@ -270,7 +291,7 @@ class LocalShards:
         if not self._alone:
             return False
         here = threading.current_thread()
-        return not any(thread is not here and not thread.name.startswith(self._own_threads) for thread in threading.enumerate())
+        return not any(thread is not here and not thread.name.startswith(OWN_THREADS) for thread in threading.enumerate())
 
     def _why_no_sample(self, table_id: str, shard: int, batch_items: int, waited_s: float) -> str:
         rows = self.rows_of(table_id, shard)
@@ -278,7 +299,9 @@ class LocalShards:
         state = f"items {table.size}, inserted {table.limiter.inserted}, sampled {table.limiter.sampled}"
         writers = rows.shard.insert_waits_for()
         both = f"; writers wait too: {writers}" if writers else ""
-        alone = "; and nobody can, for this is the only thread: write first, or in another one" if self.nobody_else() else ""
+        alone = (
+            "; and no writer can come, for this is the only thread: write first, or in another one" if self.nobody_else() else ""
+        )
         return (
             f"table {table_id} shard {shard}: a batch of {batch_items} items did not come within {waited_s:.1f} s; "
             f"{table.sample_waits_for(batch_items)}{both}{alone} ({state})"

@@ -16,7 +16,7 @@ from rollstream_cli.replay.item_rule import item_rule
 from rollstream_cli.replay.redis_of_cell import CellRedis
 from rollstream_cli.replay.settings import changed_fields
 
-__all__ = ["Creation", "create_table", "known_tables", "load_rows", "read_source", "require_table"]
+__all__ = ["Creation", "create_table", "known_tables", "load_rows", "read_source", "require_table", "table_id_of"]
 
 OFFLINE_EXPERIMENT = "offline"
 """Experiment of tables that are created under a bare name."""
@@ -39,6 +39,11 @@ def read_source(source: str, *, rename: Mapping[str, str], drop: Sequence[str], 
     if rename or drop:
         raise ConfigError(f"columns of a Minari dataset keep their names, so --rename and --drop do not go with {source}")
     return load_minari(source, float32=float32)
+
+
+def table_id_of(name: str) -> str:
+    """Id of a table that is to be made."""
+    return name if "." in name else f"{OFFLINE_EXPERIMENT}.{name}"
 
 
 def known_tables(redis: CellRedis) -> dict[str, TableSpec]:
@@ -64,7 +69,7 @@ def create_table(redis: CellRedis, name: str, *, data: OfflineRows, creation: Cr
     Raises:
         ConfigError: a setting cannot work, or there is such a table with other settings.
     """
-    table_id = name if "." in name else f"{OFFLINE_EXPERIMENT}.{name}"
+    table_id = table_id_of(name)
     spec = TableSpec(
         name=table_id.split(".", 1)[1],
         max_items=creation.max_items or max(1, len(data.rows)),

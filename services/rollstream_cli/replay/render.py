@@ -94,7 +94,8 @@ def item_list(items: Sequence[Mapping[str, Any]]) -> RenderableType:
 def item(entry: Mapping[str, Any]) -> RenderableType:
     """One item with its rows, one line each."""
     rows = entry.get("rows")
-    facts = Text("\n".join(f"{name.replace('_', ' ')}: {_text(value)}" for name, value in entry.items() if name != "rows"))
+    told = {name: str(value) if isinstance(value, int) else _text(value) for name, value in entry.items() if name != "rows"}
+    facts = Text("\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in told.items()))
     if not rows:
         return Group(facts, Text("its rows are gone from Redis"))
     shown = _grid("row", *rows[0])

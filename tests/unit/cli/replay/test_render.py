@@ -91,6 +91,7 @@ def test_items_are_listed_with_keys_that_can_be_copied() -> None:
 def test_an_item_shows_its_rows_and_cuts_long_values() -> None:
     shown = text(render.item(ITEM))
     assert "start row: 90" in shown
+    assert f"key: {1 << 60}" in shown, "as it can be copied"
     assert "[1 2 ...] [84, 84]" in shown
     assert "its rows are gone from Redis" in text(render.item({**ITEM, "rows": None}))
 
