@@ -1,77 +1,68 @@
-"""The learner's side of a table: sample items, fetch their rows, return priorities, export and restore.
+"""The learner's side of a table: sample items, fetch their rows, return priorities, look, change, export and restore.
 
-    sample ─▶ shard (HTTP): which items ─▶ Redis (MGET): their rows ─▶ arrays [B, L, ...]
-    update_priorities ─▶ Redis (XADD to the table's log) ─▶ shard
+    sample ─▶ shards (HTTP): which items ─▶ Redis (MGET): their rows ─▶ arrays [B, L, ...]
+    update_priorities ─▶ Redis (XADD to the logs of the table) ─▶ shards
 
 Row bytes come straight from Redis. A row that was evicted between choosing and fetching is noticed, counted, reported to the
-shard and replaced by another sample.
+shard and replaced by another sample. Every call has a deadline, and a person's Ctrl-C ends each wait.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import DeadlineExceeded, TableError
-from rollstream.replay.export import export_table, restore_table
-from rollstream.replay.log import DeleteEntry, UpdateEntry, encode_delete, encode_update
-from rollstream.replay.row_fetch import FetchedRows, RowFetch
-from rollstream.replay.samples import SampledItems, SampleRequest, decode_reply, encode_request
-from rollstream.replay.shard_link import ShardLink
+from rollstream.errors import ConfigError, DeadlineExceeded, TableError
+from rollstream.replay.keyed_items import DeleteResult, KeyedItems, UpdateResult
+from rollstream.replay.row_fetch import FetchedRows
+from rollstream.replay.sample import Sample
+from rollstream.replay.samples import SampledItems
+from rollstream.replay.sampling import Draws, DrawSettings
+from rollstream.replay.shard_draws import DrawnItems
+from rollstream.replay.shard_link import Link, ShardLink
+from rollstream.replay.shard_rows import ShardRows
 from rollstream.replay.spec import TableSpec
-from rollstream.store import Address, ChunkReader, Store, keys
+from rollstream.replay.table_control import TableControl
+from rollstream.replay.table_exports import RestoreLimiter, TableExports
+from rollstream.replay.table_shards import TableShards
+from rollstream.replay.weighting import ImportanceWeights
+from rollstream.seeding import child_generator
+from rollstream.store import Address, ChunkReader, Store
 
-__all__ = ["Sample", "TableClient", "UpdateResult"]
+__all__ = ["DeleteResult", "Sample", "TableClient", "UpdateResult"]
 
-_LOG = logging.getLogger("rollstream.replay")
-SPEC_DEADLINE_S = 30.0
-KNOWN_DEADLINE_S = 1.0
-"""How long a question waits for a shard that is away, when there is an answer without it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A batch of B items.
-
-    Attributes:
-        keys: u8 [B], to return priorities by.
-        probability, priority, times_sampled: [B], when they were drawn.
-        table_items: items that could be drawn; N of importance weights.
-        rows: [B, L] of the table's row dtype; rows beyond an item's length are flagged PAD.
-        lengths: i4 [B].
-    """
-
-    keys: npt.NDArray[np.uint64]
-    probability: npt.NDArray[np.float64]
-    priority: npt.NDArray[np.float32]
-    times_sampled: npt.NDArray[np.int32]
-    table_items: int
-    rows: npt.NDArray[np.void]
-    lengths: npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateResult:
-    """How many priorities were sent, and how many refused because they were NaN, infinite or negative."""
-
-    sent: int
-    refused: int
+DEADLINE_S = 30.0
+"""How long calls wait when they are not told."""
+EXPORT_DEADLINE_S = 300.0
+CLOSE_DEADLINE_S = 1.0
 
 
 class TableClient:
-    """One reader of one table. One thread samples; everything else may be called from others meanwhile.
+    """One reader of one table, over all its shards.
+
+    One thread samples; everything else may be called from others meanwhile. In a child process (fork) a client makes connections
+    of its own and leaves what its parent had asked ahead to the parent.
 
     Args:
         ahead_batches: how many batches more than needed are asked for at once; 0 samples at the time of the call, more hides the
-            shard's round trip, at the price of samples that are a few batches old.
-        locate: where the shard is; by default looked up among the members of the cell.
+            shards' round trip, at the price of samples that are a few batches old.
+        freshness: `strict` splits a batch over several shards by their masses at the time of the call, which costs a second round
+            trip; `relaxed` by those of the last replies. None: strict, but relaxed with `ahead_batches`.
+        count_when_consumed: the limiter counts a batch when it is handed out rather than when it was asked ahead.
+        importance: fills `Sample.weights`.
+        seed: of the split over shards.
+        locate: where the shard is, for a table of one shard; by default looked up among the members of the cell.
+        make_link: makes the way to a shard; by default HTTP.
+
+    Attributes:
+        learner_version: newest version of the weights that the user of the samples knows. Set it: lag is measured by it.
+        rows_missing: items drawn whose rows were gone.
     """
 
     def __init__(
@@ -81,261 +72,325 @@ class TableClient:
         *,
         table_id: str,
         clock: Clock,
-        shard: int = 0,
         ahead_batches: int = 0,
+        freshness: Literal["strict", "relaxed"] | None = None,
+        count_when_consumed: bool = False,
+        importance: ImportanceWeights | None = None,
+        seed: int = 0,
         locate: Callable[[], str | None] | None = None,
+        make_link: Callable[[int], Link] | None = None,
     ) -> None:
+        if ahead_batches < 0 or (ahead_batches and freshness == "strict"):
+            raise ConfigError(
+                f"ahead_batches must be 0 with strict freshness and >= 0 otherwise, got {ahead_batches}; batches that were asked for "
+                "ahead are not drawn at the time of the call"
+            )
         self.table_id = table_id
-        self.shard = shard
+        self.learner_version = 0
         self.rows_missing = 0
-        self.priorities_refused = 0
         self._store = store
         self._address = address
         self._clock = clock
-        self._ahead_batches = ahead_batches
-        self._path = f"/v1/tables/{table_id}"
-        self._link = ShardLink(store, shard=shard, clock=clock, locate=locate)
-        self._sampling = ShardLink(store, shard=shard, clock=clock, locate=locate)
-        self._reader = ChunkReader(address, clock=clock)
-        self._log_key = keys.table_log(table_id, shard)
-        self._fetch: RowFetch | None = None
-        self._waiting: deque[SampledItems] = deque()
-        self._asked: SampleRequest | None = None
-        self._last_info: dict[str, float] = {}
+        self._settings = DrawSettings(
+            ahead_batches=ahead_batches,
+            relaxed=freshness == "relaxed" or ahead_batches > 0,
+            count_when_consumed=count_when_consumed,
+        )
+        self._importance = importance
+        self._seed = seed
+        self._stream: tuple[str | int, ...] = ()
+        self._make_link = make_link or (lambda shard: ShardLink(store, shard=shard, clock=clock, locate=locate))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Everything that holds a connection; made again in a child process."""
+        self._process = os.getpid()
+        self._shards = TableShards(self._store, table_id=self.table_id, make_link=self._make_link)
+        self._control = TableControl(self._shards, clock=self._clock)
+        self._keyed = KeyedItems(self._shards, clock=self._clock)
+        self._rows = ShardRows(self._shards, ChunkReader(self._address, clock=self._clock))
+        self._draws: Draws | None = None
+        self._again: Draws | None = None
+        self._held: DrawnItems | None = None
 
     # --- the table itself ------------------------------------------------------------------------------------------------
 
-    def create(self, spec: TableSpec, *, deadline_s: float = SPEC_DEADLINE_S) -> None:
-        """Create the table, or make sure that it is there with the same spec.
+    def create(self, spec: TableSpec, *, deadline_s: float = DEADLINE_S) -> None:
+        """Create the table on all its shards, or make sure that it is there with the same spec.
 
         Raises:
             ConfigError: it cannot work, would not fit into Redis' memory, or exists with another spec.
-            DeadlineExceeded: no shard served the request in time.
+            DeadlineExceeded: a shard did not serve the request in time; names it.
         """
-        self._link.request_json("PUT", self._path, spec.model_dump(mode="json"), deadline_s=deadline_s)
+        self._own()
+        self._forget_spec()
+        self._control.create(spec, deadline_s=deadline_s)
 
-    def drop(self, *, deadline_s: float = SPEC_DEADLINE_S) -> None:
-        """Delete the table with all its keys; nothing happens when there is none."""
-        self._link.request_json("DELETE", self._path, deadline_s=deadline_s)
+    def drop(self, *, with_shared: bool = False, deadline_s: float = DEADLINE_S) -> None:
+        """Delete the table with all its keys; nothing happens when there is none.
 
-    def change(self, changes: dict[str, Any], *, deadline_s: float = SPEC_DEADLINE_S) -> TableSpec:
-        """Change some fields of the spec on the living table; returns the new spec."""
-        reply = self._link.request_json("PATCH", self._path, changes, deadline_s=deadline_s)
-        return TableSpec.model_validate(reply["spec"])
+        Args:
+            with_shared: also the tables that share its rows; without, they keep it from being dropped.
+        """
+        self._own()
+        self._control.drop(deadline_s=deadline_s, with_shared=with_shared)
+        self._forget_spec()
 
-    def describe(self, *, deadline_s: float = SPEC_DEADLINE_S) -> dict[str, Any]:
-        """Everything that the shard says about the table."""
-        reply: dict[str, Any] = self._link.request_json("GET", self._path, deadline_s=deadline_s)
-        return reply
+    def change(self, changes: Mapping[str, Any], *, deadline_s: float = DEADLINE_S) -> TableSpec:
+        """Change some fields of the spec on the living table, on all shards or on none; returns the new spec."""
+        self._own()
+        return self._control.change(changes, deadline_s=deadline_s)
+
+    def reset(self, *, deadline_s: float = DEADLINE_S) -> int:
+        """Remove all items; writers go on. Returns how many there were."""
+        self._own()
+        removed = self._control.reset(deadline_s=deadline_s)
+        self._held = None
+        if self._draws is not None:
+            self._draws.forget()
+        return removed
+
+    def spec(self, *, deadline_s: float = DEADLINE_S) -> TableSpec:
+        """Settings of the table, as this client knows them."""
+        self._own()
+        return self._shards.spec(deadline_s=deadline_s)
+
+    def describe(self, *, deadline_s: float = DEADLINE_S) -> dict[str, Any]:
+        """Everything that the shards say about the table, as if they were one."""
+        self._own()
+        return self._control.describe(deadline_s=deadline_s)
 
     def info(self, *, deadline_s: float | None = None) -> dict[str, float]:
         """The numbers of `describe`: items, inserted, sampled, ratio, bytes, ...
 
         Args:
-            deadline_s: None waits for the first answer ever, and later only briefly: while the shard is away, the numbers of
+            deadline_s: None waits for the first answer ever, and later only briefly: while a shard is away, the numbers of
                 the last time are given, so that a report does not stand still with it.
         """
-        try:
-            wait_s = deadline_s or (KNOWN_DEADLINE_S if self._last_info else SPEC_DEADLINE_S)
-            reply = self.describe(deadline_s=wait_s)
-        except DeadlineExceeded:
-            if deadline_s is not None or not self._last_info:
-                raise
-            return self._last_info
-        self._last_info = {
-            name: value for name, value in reply.items() if isinstance(value, int | float) and not isinstance(value, bool)
-        }
-        return self._last_info
+        self._own()
+        return self._control.info(deadline_s=deadline_s, first_deadline_s=DEADLINE_S)
 
-    def items(self, *, order: str = "priority", limit: int = 20, deadline_s: float = SPEC_DEADLINE_S) -> list[dict[str, Any]]:
-        """A look into the table: its first `limit` items by `priority`, `newest` or `oldest`."""
-        path = f"{self._path}/items?order={order}&limit={limit}"
-        reply: list[dict[str, Any]] = self._link.request_json("GET", path, deadline_s=deadline_s)["items"]
-        return reply
+    def items(self, *, order: str = "priority", limit: int = 20, deadline_s: float = DEADLINE_S) -> list[dict[str, Any]]:
+        """A look into the table: its first `limit` items by `priority`, `lowest`, `newest` or `oldest`."""
+        self._own()
+        return self._control.items(order=order, limit=limit, deadline_s=deadline_s)
 
     # --- samples ---------------------------------------------------------------------------------------------------------
 
-    def sample(self, *, batch_items: int, deadline_s: float) -> Sample:
-        """Draw `batch_items` items and fetch their rows.
+    def sample(self, *, batch_items: int, deadline_s: float = DEADLINE_S) -> Sample:
+        """Draw `batch_items` items and fetch their rows. Nothing that was drawn is lost when the deadline passes.
 
         Raises:
             DeadlineExceeded: the limiter did not allow it in time; names the table, the limiter's state and who waits for whom.
             TableError: no such table, or a batch that it can never serve.
+            StoreUnavailable: Redis was not there in time.
         """
+        self._own()
+        if batch_items < 1:
+            raise TableError(f"table {self.table_id}: batch_items must be >= 1, got {batch_items}")
         deadline = Deadline(self._clock, after_s=deadline_s)
-        fetch = self._row_fetch()
-        items = self._next_items(batch_items, deadline)
-        rows = fetch.read(items)
-        while rows.missing.any():
-            items, rows = self._replace_missing(items, rows, deadline)
-        return Sample(
-            keys=items.keys,
-            probability=items.probability,
-            priority=items.priority,
-            times_sampled=items.times_sampled,
-            table_items=items.table_items,
-            rows=rows.rows,
-            lengths=items.length.astype(np.int32),
-        )
+        draws = self._draws or self._made_draws(deadline)
+        draws.learner_version = self.learner_version
+        held = self._held
+        drawn = held if held is not None and len(held.items) == batch_items else draws.next(batch_items, deadline=deadline)
+        self._held = drawn  # until its rows are there: what was drawn once may not come again
+        items = drawn.items
+        fetched = self._rows.read(items, deadline=deadline)
+        while fetched.missing.any():
+            items, fetched = self._replace_missing(items, fetched, deadline)
+        self._held = None
+        draws.used(items.keys)
+        weights = None
+        if self._importance is not None:
+            weights = self._importance.of(items.probability, table_items=items.table_items, min_probability=drawn.min_probability)
+        newest_version = max(drawn.newest_version, self.learner_version)
+        return Sample.of(items, fetched, newest_version=newest_version, weights=weights)
 
     def can_sample(self, *, batch_items: int) -> bool:
-        """Whether `sample` would not have to wait for the limiter now; False while the shard is away."""
-        if self._waiting and len(self._waiting[0]) == batch_items:
+        """Whether `sample` would not have to wait for the limiter now; False while a shard is away."""
+        self._own()
+        if self._draws is not None and self._draws.ready_items == batch_items:
             return True
-        path = f"{self._path}/samples/possible?batch_items={batch_items}"
+        return self._control.can_sample(batch_items)
+
+    def get(self, item_keys: npt.NDArray[Any], *, missing_ok: bool = False, deadline_s: float = DEADLINE_S) -> Sample:
+        """Exactly the items of these keys [K], in their order; the limiter does not count them.
+
+        `probability` is what one draw would give now: 0 of an item that cannot be drawn. `weights` are not filled.
+
+        Args:
+            missing_ok: leave out items that are gone rather than raise; `known` or the sample's keys tell which.
+
+        Raises:
+            TableError: some are unknown; says how many, and the first few.
+        """
+        self._own()
+        rows = ShardRows(self._shards, ChunkReader(self._address, clock=self._clock))
         try:
-            return bool(self._link.request_json("GET", path, deadline_s=KNOWN_DEADLINE_S)["possible"])
-        except DeadlineExceeded:
-            return False
+            return self._keyed.sample(
+                item_keys, rows, missing_ok=missing_ok, learner_version=self.learner_version, deadline_s=deadline_s
+            )
+        finally:
+            rows.close()
+
+    # --- items by key ----------------------------------------------------------------------------------------------------
+
+    def known(self, item_keys: npt.NDArray[Any], *, deadline_s: float = DEADLINE_S) -> npt.NDArray[np.bool_]:
+        """Which of the keys [K] belong to items that are in the table now."""
+        self._own()
+        return self._keyed.known(item_keys, deadline_s=deadline_s)
 
     def update_priorities(
-        self, item_keys: npt.NDArray[Any], priorities: npt.NDArray[Any], *, learner_version: int = 0
+        self,
+        item_keys: npt.NDArray[Any],
+        priorities: npt.NDArray[Any],
+        *,
+        learner_version: int | None = None,
+        report_unknown: bool = False,
+        deadline_s: float = DEADLINE_S,
     ) -> UpdateResult:
         """Set the priorities [K] of the items with `item_keys` [K]; neither array is changed.
 
         NaN, infinite and negative priorities are refused here, counted and logged; keys of items that are gone are ignored and
         counted by the shard. Safe to repeat.
-        """
-        if item_keys.shape != priorities.shape or item_keys.ndim != 1:
-            raise TableError(
-                f"table {self.table_id}: update_priorities needs keys [K] and priorities [K], got {item_keys.shape} and "
-                f"{priorities.shape}"
-            )
-        with np.errstate(over="ignore"):
-            narrow = priorities.astype(np.float32)
-        good = np.isfinite(narrow) & (narrow >= 0.0)
-        refused = len(good) - int(good.sum())
-        if refused:
-            self._report_refused(item_keys, priorities, good, learner_version)
-        if not len(good):
-            return UpdateResult(sent=0, refused=0)
-        entry = encode_update(UpdateEntry(keys=item_keys[good].astype(np.uint64), priority=narrow[good], refused=refused))
-        self._store.run("return priorities", lambda client: client.xadd(self._log_key, {b"u": entry}))
-        return UpdateResult(sent=len(good) - refused, refused=refused)
 
-    def delete_items(self, item_keys: npt.NDArray[Any]) -> None:
-        """Remove items by key; those that are gone already are ignored."""
-        entry = encode_delete(DeleteEntry(keys=item_keys.astype(np.uint64)))
-        self._store.run("delete items", lambda client: client.xadd(self._log_key, {b"d": entry}))
+        Args:
+            learner_version: for the log line about refused ones; None: that of the client.
+            report_unknown: ask the shards first how many of the keys they know, at the price of a round trip to each. An item that
+                was written and waits for the limiter is not known yet.
+        """
+        self._own()
+        version = self.learner_version if learner_version is None else learner_version
+        return self._keyed.update(
+            item_keys, priorities, learner_version=version, report_unknown=report_unknown, deadline_s=deadline_s
+        )
+
+    @property
+    def priorities_refused(self) -> int:
+        """Priorities that this client refused because they were NaN, infinite or negative."""
+        return self._keyed.refused
+
+    def delete_items(
+        self, item_keys: npt.NDArray[Any], *, report_unknown: bool = False, deadline_s: float = DEADLINE_S
+    ) -> DeleteResult:
+        """Remove items by key; those that are gone already are ignored. `report_unknown` as in `update_priorities`."""
+        self._own()
+        return self._keyed.delete(item_keys, report_unknown=report_unknown, deadline_s=deadline_s)
 
     # --- checkpoints -----------------------------------------------------------------------------------------------------
 
-    def export(self, *, rows_max_bytes: int, deadline_s: float = 300.0) -> bytes:
-        """The table as one buffer, for a checkpoint: its index and, newest items first up to `rows_max_bytes`, their rows.
+    def export(self, *, rows_max_bytes: int, deadline_s: float = EXPORT_DEADLINE_S) -> bytes:
+        """The table as one buffer: its index and, newest items first up to `rows_max_bytes`, their rows as they are stored.
 
         Args:
-            deadline_s: for the shard's part; Redis may be away for a third of it while rows are fetched.
+            deadline_s: for the shards' part; Redis may be away for a third of it while rows are fetched.
         """
-        index = self._link.request("GET", f"{self._path}/snapshot", deadline_s=deadline_s)
-        reader = ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s / 3)
-        try:
-            return export_table(index, reader=reader, table_id=self.table_id, shard=self.shard, rows_max_bytes=rows_max_bytes)
-        finally:
-            reader.close()
+        return self._exports().to_bytes(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s)
 
-    def restore(self, exported: bytes | bytearray | memoryview, *, deadline_s: float = 300.0) -> int:
-        """Replace the table's items by exported ones, whose rows are written anew; returns how many. Then it can be sampled."""
-        index = restore_table(
-            exported,
-            store=self._store,
-            address=self._address,
-            clock=self._clock,
-            table_id=self.table_id,
-            shard=self.shard,
-            row_spec=self._spec().row_spec,
+    def export_to(
+        self, path: Path | str, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_DEADLINE_S
+    ) -> dict[str, Any]:
+        """As `export` into a file, in bounded memory; returns the facts of the export. A half file never has this name."""
+        return self._exports().to_file(Path(path), rows_max_bytes=rows_max_bytes, deadline_s=deadline_s)
+
+    def restore(
+        self,
+        exported: bytes | bytearray | memoryview,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        limiter: RestoreLimiter = "reset",
+        deadline_s: float = EXPORT_DEADLINE_S,
+    ) -> int:
+        """Replace the table's items by exported ones, whose rows are written anew; returns how many. Then it can be sampled.
+
+        Args:
+            changes: settings that differ from those that the table has (or, where there is none, those of the export).
+            limiter: `reset` lets it be sampled at once; `keep` goes on with the exported counts.
+
+        Raises:
+            SchemaMismatch: the export is damaged or half, or its rows are not those of the table; names the columns.
+            TableError: it holds no rows.
+        """
+        return self._restored(
+            lambda: self._exports().from_bytes(exported, changes=changes or {}, limiter=limiter, deadline_s=deadline_s)
         )
-        self._forget_waiting()
-        reply = self._link.request("PUT", f"{self._path}/snapshot", index, deadline_s=deadline_s)
-        return int(reply)
+
+    def restore_from(
+        self,
+        path: Path | str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        limiter: RestoreLimiter = "reset",
+        deadline_s: float = EXPORT_DEADLINE_S,
+    ) -> int:
+        """As `restore` from a file that `export_to` wrote, in bounded memory; the file is verified first."""
+        return self._restored(
+            lambda: self._exports().from_file(Path(path), changes=changes or {}, limiter=limiter, deadline_s=deadline_s)
+        )
 
     def close(self) -> None:
-        """Close all connections."""
-        self._link.close()
-        self._sampling.close()
-        self._reader.close()
+        """Close all connections. With `count_when_consumed`, the shards hear of the last batches before."""
+        if self._draws is not None:
+            self._draws.close(deadline_s=CLOSE_DEADLINE_S if self._process == os.getpid() else 0.0)
+        if self._again is not None:
+            self._again.close(deadline_s=0.0)
+        self._draws = self._again = None
+        self._shards.close()
+        self._rows.close()
 
     # --- inside ----------------------------------------------------------------------------------------------------------
 
-    def _next_items(self, batch_items: int, deadline: Deadline) -> SampledItems:
-        if self._waiting and len(self._waiting[0]) != batch_items:
-            self._forget_waiting()
-        if not self._waiting:
-            self._receive(batch_items, deadline)
-        if self._ahead_batches and self._asked is None and len(self._waiting) <= (self._ahead_batches + 1) // 2:
-            self._ask(batch_items, batches=self._ahead_batches, deadline_ms=0)
-        return self._waiting.popleft()
+    def _own(self) -> None:
+        """A child process must not talk over its parent's connections, nor use up its parent's batches."""
+        if os.getpid() != self._process:
+            self._stream = ("process", os.getpid())
+            self._begin()
 
-    def _receive(self, batch_items: int, deadline: Deadline) -> None:
-        asked = self._asked
-        if asked is not None:
-            self._asked = None
-            try:
-                body = self._sampling.receive(deadline_s=deadline.remaining_s())
-            except DeadlineExceeded:
-                body = b""  # it was asked for with no time to wait; now there is some
-            if body and asked.batch_items == batch_items:
-                self._keep(body)
-                return
-        self._ask(batch_items, batches=1 + self._ahead_batches, deadline_ms=int(deadline.remaining_s() * 1000))
-        self._asked = None
-        self._keep(self._sampling.receive(deadline_s=deadline.remaining_s()))
+    def _forget_spec(self) -> None:
+        """The table may be another one now."""
+        for draws in (self._draws, self._again):
+            if draws is not None:
+                draws.close(deadline_s=0.0)
+        self._draws = self._again = self._held = None
+        self._rows.forget()
 
-    def _ask(self, batch_items: int, *, batches: int, deadline_ms: int) -> None:
-        request = SampleRequest(batches=batches, batch_items=batch_items, deadline_ms=deadline_ms)
-        self._sampling.send("POST", f"{self._path}/samples", encode_request(request))
-        self._asked = request
+    def _made_draws(self, deadline: Deadline) -> Draws:
+        """Both kinds of draws: those of whole batches, and those of items in the place of others."""
+        generator = child_generator(self._seed, "split", self.table_id, *self._stream)
+        self._draws, self._again = (
+            Draws(
+                self._shards.own_links(deadline_s=deadline.remaining_s()),
+                table_id=self.table_id,
+                settings=settings,
+                generator=generator,
+                clock=self._clock,
+            )
+            for settings in (self._settings, DrawSettings(count_when_consumed=self._settings.count_when_consumed))
+        )
+        return self._draws
 
-    def _keep(self, body: bytes) -> None:
-        reply = decode_reply(body)
-        for batch in range(reply.batches):
-            self._waiting.append(reply.items.part(slice(batch * reply.batch_items, (batch + 1) * reply.batch_items)))
-
-    def _forget_waiting(self) -> None:
-        self._waiting.clear()
-        if self._asked is not None:
-            self._sampling.close()
-            self._asked = None
-
-    def _replace_missing(self, items: SampledItems, rows: FetchedRows, deadline: Deadline) -> tuple[SampledItems, FetchedRows]:
-        """Tell the shard that rows of some items are gone, and draw others in their place."""
-        gone = rows.missing
-        self.rows_missing += int(gone.sum())
-        entry = encode_delete(DeleteEntry(keys=items.keys[gone], missing=True))
-        self._store.run("report missing rows", lambda client: client.xadd(self._log_key, {b"d": entry}))
+    def _replace_missing(self, items: SampledItems, fetched: FetchedRows, deadline: Deadline) -> tuple[SampledItems, FetchedRows]:
+        """Tell the shards that rows of some items are gone, and draw others in their place."""
+        gone = fetched.missing
+        count = int(gone.sum())
+        self.rows_missing += count
+        self._keyed.delete(items.keys[gone], report_unknown=False, deadline_s=DEADLINE_S, missing=True)
         if deadline.passed():
             raise DeadlineExceeded(
-                f"table {self.table_id}: rows of {int(gone.sum())} of {len(items)} sampled items are gone from Redis, and no "
+                f"table {self.table_id}: rows of {count} of {len(items)} sampled items are gone from Redis, and no "
                 f"others came within {deadline.waited_s():.1f} s"
             )
-        request = SampleRequest(batches=1, batch_items=int(gone.sum()), deadline_ms=int(deadline.remaining_s() * 1000))
-        body = self._link.request("POST", f"{self._path}/samples", encode_request(request), deadline_s=deadline.remaining_s())
-        items = items.replaced(gone, decode_reply(body).items)
-        return items, self._row_fetch().read(items)
+        assert self._again is not None, "made with the other draws"
+        self._again.learner_version = self.learner_version
+        items = items.replaced(gone, self._again.next(count, deadline=deadline).items)
+        return items, self._rows.read(items, deadline=deadline)
 
-    def _row_fetch(self) -> RowFetch:
-        if self._fetch is None:
-            self._fetch = RowFetch(self._reader, table_id=self.table_id, shard=self.shard, spec=self._spec())
-        return self._fetch
+    def _exports(self) -> TableExports:
+        self._own()
+        return TableExports(self._shards, control=self._control, store=self._store, address=self._address, clock=self._clock)
 
-    def _spec(self) -> TableSpec:
-        stored: Any = self._store.run("read the table's spec", lambda client: client.hget(keys.tables(), self.table_id))
-        if stored is None:
-            raise TableError(f"table {self.table_id} does not exist; create it first")
-        return TableSpec.model_validate_json(stored)
-
-    def _report_refused(
-        self, item_keys: npt.NDArray[Any], priorities: npt.NDArray[Any], good: npt.NDArray[np.bool_], version: int
-    ) -> None:
-        refused = ~good
-        self.priorities_refused += int(refused.sum())
-        level = logging.ERROR if refused.all() else logging.WARNING
-        _LOG.log(
-            level,
-            "table %s: refused %d of %d priorities (first: key %d, value %s; learner version %d): they must be finite and >= 0",
-            self.table_id,
-            int(refused.sum()),
-            len(good),
-            int(item_keys[refused][0]),
-            priorities[refused][0],
-            version,
-        )
+    def _restored(self, restore: Callable[[], int]) -> int:
+        """Do it, and forget what was asked of the items before."""
+        self._own()
+        self._forget_spec()
+        return restore()

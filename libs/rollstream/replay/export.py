@@ -1,115 +1,107 @@
-"""A table in a checkpoint: its index and its rows in one buffer, and back into a Redis that has neither.
+"""A table as parts of an export: for each shard its chunks, as they are stored, then its items.
 
-The index comes from the shard, the rows straight from Redis (they never pass through a Python server). Rows are exported newest
-items first, up to a bound on bytes; items whose rows do not fit, or were evicted meanwhile, are left out. Without rows
-(`rows_max_bytes=0`) only the index is kept, which says what was there but cannot be restored.
+The index comes from the shard, the rows straight from Redis (they never pass through a Python server) and are neither decoded nor
+kept: memory holds one slice of them. Rows are exported newest items first, up to a bound on bytes; items whose rows do not fit, or
+were evicted meanwhile, are left out. Without rows (`rows_max_bytes=0`) only the index is kept, which says what was there but cannot
+be restored. A table that shares the rows of another brings the rows of its own items along.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.clock import Clock
-from rollstream.errors import TableError
-from rollstream.replay.packed import pack, unpack
+from rollstream.replay.export_parts import ExportPart
+from rollstream.replay.packed import PackedArrays
 from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.spec import TableSpec
-from rollstream.replay.table_state import ITEM_COLUMNS
-from rollstream.spaces import RowSpec
-from rollstream.store import Address, ChunkReader, ChunkWriter, Store, chunk_prefix, keys
+from rollstream.store import ChunkReader, chunk_prefix
 
-__all__ = ["export_table", "restore_table"]
+__all__ = ["ItemChunks", "ShardExport", "stream_ids"]
 
-WRITE_SLICE_CHUNKS = 8192
-STREAM_ARRAYS = ("stream_writer", "stream_sequence", "stream_environments", "stream_keep", "stream_end")
+SLICE_BYTES = 8 << 20
+SLICE_CHUNKS_MAX = 32_768
 
-
-def export_table(index: bytes, *, reader: ChunkReader, table_id: str, shard: int, rows_max_bytes: int) -> bytes:
-    """Add rows to the `index` that a shard gave."""
-    state = unpack(index, what=f"index of table {table_id}")
-    spec = TableSpec.model_validate(state.facts["spec"])
-    arrays = {name: array for name, array in state.arrays.items() if name not in STREAM_ARRAYS}
-    chunks = _Chunks(arrays, chunk_rows=spec.chunk_rows)
-    kept = chunks.newest_items(rows_max_bytes // spec.chunk_bytes)
-    used = np.unique(chunks.of_items(kept))
-    read = reader.read(
-        chunk_prefix(table_id, shard), spec.chunk_bytes, chunks.writer[used], chunks.env[used], chunks.chunk_no[used]
-    )
-    gone = np.zeros(len(chunks.chunk_no), np.bool_)
-    gone[used[read.missing]] = True
-    kept = kept & ~chunks.any_of(gone)
-    there = ~read.missing
-    exported: dict[str, npt.NDArray[Any]] = {name: array[kept] for name, array in arrays.items()}
-    exported |= {
-        "chunk_writer": chunks.writer[used][there],
-        "chunk_env": chunks.env[used][there],
-        "chunk_no": chunks.chunk_no[used][there],
-        "chunk_payload": read.payload[there] if read.missing.any() else read.payload,
-    }
-    facts = {**state.facts, "items_in_table": len(arrays["number"])}
-    return pack(facts, exported)
+Arrays = dict[str, npt.NDArray[Any]]
 
 
-def restore_table(
-    exported: bytes | bytearray | memoryview,
-    *,
-    store: Store,
-    address: Address,
-    clock: Clock,
-    table_id: str,
-    shard: int,
-    row_spec: RowSpec,
-) -> bytes:
-    """Write the rows under a new writer's name; returns the index with their new addresses, to be given to the shard.
+class ShardExport:
+    """One shard's part of an export.
 
-    Raises:
-        SchemaMismatch: the export is damaged, or its rows are not those of the table.
-        TableError: it holds no rows.
+    Args:
+        index: what the shard said (`table_state`).
+        rows_id: id of the table that the rows belong to.
+        chunk_bytes: stored bytes of one chunk; a mean where they vary.
     """
-    state = unpack(exported, what=f"export of table {table_id}")
-    spec = TableSpec.model_validate(state.facts["spec"])
-    row_spec.require_equal(spec.row_spec, ours=f"table {table_id}", theirs="the export")
-    if len(state.arrays["number"]) == 0 and state.facts["items_in_table"]:
-        raise TableError(
-            f"export of table {table_id} holds no rows of its {state.facts['items_in_table']} items; raise rows_max_bytes "
-            "of the checkpoint to restore tables"
-        )
-    arrays = dict(state.arrays)
-    payload = arrays.pop("chunk_payload")
-    old_writer, old_env, chunk_no = (arrays.pop(name) for name in ("chunk_writer", "chunk_env", "chunk_no"))
-    streams, chunk_stream = np.unique(_stream_ids(old_writer, old_env), return_inverse=True)
-    writer: Any = store.run("take a writer id", lambda client: client.incr(keys.writers()))
-    writer_id = int(writer) & 0xFFFFFFFF
-    chunks = ChunkWriter(address, clock=clock)
-    try:
-        for begin in range(0, len(payload), WRITE_SLICE_CHUNKS):
-            part = slice(begin, begin + WRITE_SLICE_CHUNKS)
-            env = chunk_stream[part].astype(np.uint32)
-            chunks.write(chunk_prefix(table_id, shard), writer_id, env, chunk_no[part], payload[part])
-    finally:
-        chunks.close()
-    arrays["env"] = np.searchsorted(streams, _stream_ids(arrays["writer"], arrays["env"])).astype(np.uint32)
-    arrays["writer"] = np.full(len(arrays["env"]), writer_id, np.uint32)
-    return pack(state.facts, arrays)
+
+    def __init__(
+        self, index: PackedArrays, *, reader: ChunkReader, rows_id: str, shard: int, spec: TableSpec, chunk_bytes: float
+    ) -> None:
+        self.items = 0
+        self.rows_bytes = 0
+        self._index = index
+        self._reader = reader
+        self._prefix = chunk_prefix(rows_id, shard)
+        self._shard = shard
+        self._spec = spec
+        self._chunk_bytes = max(1.0, chunk_bytes)
+
+    def parts(self, *, rows_max_bytes: int | None) -> Iterator[ExportPart]:
+        """The chunks, slice by slice, then the items of which all rows are there."""
+        arrays: Arrays = dict(self._index.arrays)
+        chunks = ItemChunks(arrays, chunk_rows=self._spec.chunk_rows)
+        most = len(chunks.chunk_no) if rows_max_bytes is None else int(rows_max_bytes // self._chunk_bytes)
+        kept = chunks.newest_items(most)
+        used = np.unique(chunks.of_items(kept))
+        gone = np.zeros(len(chunks.chunk_no), np.bool_)
+        step = max(1, min(SLICE_CHUNKS_MAX, int(SLICE_BYTES // self._chunk_bytes)))
+        for begin in range(0, len(used), step):
+            which = used[begin : begin + step]
+            stored, missing = self._stored(chunks, which)
+            gone[which[missing]] = True
+            yield ExportPart(kind="ROWS", content=PackedArrays(facts={"shard": self._shard}, arrays=stored))
+        if gone.any():
+            kept &= ~chunks.any_of(gone)
+        self.items = int(kept.sum())
+        facts = {**self._index.facts, "shard": self._shard, "items_in_table": len(kept), "stored_bytes": self.rows_bytes}
+        items = arrays if kept.all() else {name: array[kept] for name, array in arrays.items()}
+        yield ExportPart(kind="INDX", content=PackedArrays(facts=facts, arrays=items))
+
+    def _stored(self, chunks: ItemChunks, which: npt.NDArray[np.int64]) -> tuple[Arrays, npt.NDArray[np.bool_]]:
+        """Addresses and values of some chunks, without those that are missing [K]."""
+        writer, env, number = chunks.writer[which], chunks.env[which], chunks.chunk_no[which]
+        values: Arrays = {}
+        if self._spec.resolved_encoding == "raw":
+            read = self._reader.read(self._prefix, self._spec.chunk_bytes, writer, env, number)
+            missing = read.missing
+            values["payload"] = read.payload[~missing] if missing.any() else read.payload
+        else:
+            found = self._reader.read_values(self._prefix, writer, env, number)
+            missing = np.fromiter((value is None for value in found), np.bool_, len(found))
+            there = [value for value in found if value is not None]
+            values["payload"] = np.frombuffer(b"".join(there), np.uint8)
+            values["value_bytes"] = np.fromiter(map(len, there), np.uint32, len(there))
+        self.rows_bytes += values["payload"].nbytes
+        if missing.any():
+            writer, env, number = writer[~missing], env[~missing], number[~missing]
+        return {"writer": writer, "env": env, "number": number, **values}, missing
 
 
-class _Chunks:
+class ItemChunks:
     """The chunks that items (oldest first) cover, one entry per (item, chunk), and back."""
 
-    def __init__(self, arrays: dict[str, npt.NDArray[Any]], *, chunk_rows: int) -> None:
-        assert set(ITEM_COLUMNS) <= set(arrays), "an index has all item columns"
+    def __init__(self, arrays: Arrays, *, chunk_rows: int) -> None:
         start, length = arrays["start"].astype(np.int64), arrays["length"].astype(np.int64)
         first = start // chunk_rows
         count = (start + length - 1) // chunk_rows - first + 1
         self._item = np.repeat(np.arange(len(start)), count)
         self._items = len(start)
-        stream, dense = np.unique(_stream_ids(arrays["writer"], arrays["env"]), return_inverse=True)
-        address = (np.repeat(dense, count).astype(np.uint64) << np.uint64(40)) | concatenated_ranges(first, count).astype(
-            np.uint64
-        )
+        stream, dense = np.unique(stream_ids(arrays["writer"], arrays["env"]), return_inverse=True)
+        address = np.repeat(dense, count).astype(np.uint64) << np.uint64(40)
+        address |= concatenated_ranges(first, count).astype(np.uint64)
         unique, self._chunk = np.unique(address, return_inverse=True)
         owner = stream[(unique >> np.uint64(40)).astype(np.int64)] if len(unique) else stream
         self.writer = (owner >> np.uint64(32)).astype(np.uint32)
@@ -118,13 +110,17 @@ class _Chunks:
 
     def newest_items(self, chunks_max: int) -> npt.NDArray[np.bool_]:
         """The most of the newest items that together cover at most `chunks_max` chunks."""
+        if chunks_max >= len(self.chunk_no):
+            return np.ones(self._items, np.bool_)
         last_item_of_chunk = np.zeros(len(self.chunk_no), np.int64)
         np.maximum.at(last_item_of_chunk, self._chunk, self._item)
         new_chunks = np.bincount(last_item_of_chunk, minlength=self._items)
         needed = np.cumsum(new_chunks[::-1])[::-1]
-        return needed <= chunks_max
+        fits: npt.NDArray[np.bool_] = needed <= chunks_max
+        return fits
 
     def of_items(self, which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Chunks of the marked items, with repeats."""
         chunks: npt.NDArray[np.int64] = self._chunk[which[self._item]]
         return chunks
 
@@ -135,5 +131,6 @@ class _Chunks:
         return marked
 
 
-def _stream_ids(writer: npt.NDArray[Any], env: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def stream_ids(writer: npt.NDArray[Any], env: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """One number for writer and environment. Shapes: [K], [K] -> [K]."""
     return (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)

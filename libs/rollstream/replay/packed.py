@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rollstream.errors import SchemaMismatch
 
-__all__ = ["PackedArrays", "pack", "unpack"]
+__all__ = ["PackedArrays", "pack", "packed_buffers", "unpack"]
 
 LAYOUT_VERSION = 1
 PREFIX = np.dtype([("magic", "S4"), ("layout", "<u4"), ("header_bytes", "<u4"), ("header_crc", "<u4")])
@@ -36,6 +36,11 @@ class PackedArrays:
 
 def pack(facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """One buffer with everything in it."""
+    return b"".join(packed_buffers(facts, arrays))
+
+
+def packed_buffers(facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> list[Any]:
+    """What `pack` gives, as buffers one after another: large arrays are not copied."""
     entries, offset = [], 0
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
@@ -48,7 +53,7 @@ def pack(facts: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> by
     parts: list[Any] = [prefix.tobytes(), header, bytes(_aligned(PREFIX.itemsize + len(header)) - PREFIX.itemsize - len(header))]
     for array in contiguous.values():
         parts += [array.reshape(-1).view(np.uint8).data, bytes(_aligned(array.nbytes) - array.nbytes)]
-    return b"".join(parts)
+    return parts
 
 
 def unpack(buffer: bytes | bytearray | memoryview, *, what: str) -> PackedArrays:

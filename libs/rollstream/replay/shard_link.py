@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, SchemaMismatch, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, SchemaMismatch, StoreError, TableError
 from rollstream.replay.http_connection import HttpConnection, HttpReply
 from rollstream.store import Members, Store
 
-__all__ = ["ShardLink", "shard_url"]
+__all__ = ["PACKED", "Link", "ShardLink", "shard_url"]
 
+PACKED = "application/octet-stream"
 PAUSE_S = 0.05
 """Between two looks for a shard that is not there: short against a restart, cheap for Redis."""
 SLACK_S = 5.0
@@ -31,11 +32,36 @@ ERRORS: dict[str, type[RollstreamError]] = {
 }
 
 
-def shard_url(members: Members, shard: int) -> str | None:
+def shard_url(members: Members, shard: int, *, deadline_s: float | None = None) -> str | None:
     """Where the shard of this number answers; a ready member wins over one that is not."""
-    there = [record for record in members.list() if record.role == "replay" and record.shard == shard and record.url]
+    records = members.list(deadline_s=deadline_s)
+    there = [record for record in records if record.role == "replay" and record.shard == shard and record.url]
     there.sort(key=lambda record: (not record.ready, record.id))
     return there[0].url if there else None
+
+
+class Link(Protocol):
+    """What a client needs of a shard: over HTTP (`ShardLink`) or in the process (`rollstream.replay.local_requests`)."""
+
+    def send(self, method: str, path: str, body: bytes = b"", *, content_type: str = PACKED) -> None:
+        """Let the shard begin with a request."""
+        ...
+
+    def receive(self, *, deadline_s: float) -> bytes | bytearray:
+        """The reply to what was sent last."""
+        ...
+
+    def request(self, method: str, path: str, body: bytes = b"", *, deadline_s: float) -> bytes | bytearray:
+        """Both at once; from any thread."""
+        ...
+
+    def request_json(self, method: str, path: str, content: Any = None, *, deadline_s: float) -> Any:
+        """As `request`, with JSON both ways."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
 
 
 class ShardLink:
@@ -48,25 +74,25 @@ class ShardLink:
     """
 
     def __init__(self, store: Store, *, shard: int, clock: Clock, locate: Callable[[], str | None] | None = None) -> None:
-        members = Members(store)
-        self._shard = shard
+        self.shard = shard
         self._clock = clock
-        self._locate = locate or (lambda: shard_url(members, shard))
+        self._members = Members(store)
+        self._locate = locate
         self._lock = threading.Lock()
         self._connection: HttpConnection | None = None
         self._sent: tuple[str, str, bytes, str] | None = None
 
-    def send(self, method: str, path: str, body: bytes = b"", *, content_type: str = "application/octet-stream") -> None:
+    def send(self, method: str, path: str, body: bytes = b"", *, content_type: str = PACKED) -> None:
         """Let the shard begin with a request; `receive` gets its reply. Failing to send is found out there."""
         self._sent = (method, path, body, content_type)
         try:
-            connection = self._connected()
+            connection = self._connected(0.0)
             if connection is not None:
                 connection.send(method, path, body, timeout_s=SLACK_S, content_type=content_type)
-        except OSError:
+        except (OSError, StoreError):
             self._connection = None
 
-    def receive(self, *, deadline_s: float) -> bytes:
+    def receive(self, *, deadline_s: float) -> bytes | bytearray:
         """The reply to what was sent last."""
         assert self._sent is not None, "receive follows send"
         method, path, body, content_type = self._sent
@@ -84,13 +110,14 @@ class ShardLink:
         return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem=problem)
 
     def request(
-        self, method: str, path: str, body: bytes = b"", *, deadline_s: float, content_type: str = "application/octet-stream"
-    ) -> bytes:
+        self, method: str, path: str, body: bytes = b"", *, deadline_s: float, content_type: str = PACKED
+    ) -> bytes | bytearray:
         """Body of the reply.
 
         Raises:
             DeadlineExceeded: the shard was not there or did not come to an answer in time.
             ConfigError, SchemaMismatch, TableError: what the shard refused, in its words.
+            StoreUnavailable: Redis, which knows where the shard is, was not there in time.
         """
         with self._lock:
             return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem="")
@@ -101,15 +128,19 @@ class ShardLink:
         return json.loads(self.request(method, path, body, deadline_s=deadline_s, content_type="application/json") or b"null")
 
     def close(self) -> None:
+        """Close the connection, also with a reply outstanding; the link connects again when used again."""
+        self._sent = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _repeat(self, method: str, path: str, body: bytes, *, content_type: str, deadline_s: float, problem: str) -> bytes:
+    def _repeat(
+        self, method: str, path: str, body: bytes, *, content_type: str, deadline_s: float, problem: str
+    ) -> bytes | bytearray:
         deadline = Deadline(self._clock, after_s=deadline_s)
         while True:
             try:
-                connection = self._connected()
+                connection = self._connected(deadline.remaining_s())
                 if connection is None:
                     problem = "no member announces itself as this shard"
                 else:
@@ -123,14 +154,14 @@ class ShardLink:
             self.close()
             if deadline.passed():
                 raise DeadlineExceeded(
-                    f"replay shard {self._shard} did not serve {method} {path} within {deadline.waited_s():.1f} s ({problem}); "
+                    f"replay shard {self.shard} did not serve {method} {path} within {deadline.waited_s():.1f} s ({problem}); "
                     "is a replay service running for this shard?"
                 )
             self._clock.sleep(min(PAUSE_S, max(0.001, deadline.remaining_s())))
 
-    def _connected(self) -> HttpConnection | None:
+    def _connected(self, deadline_s: float) -> HttpConnection | None:
         if self._connection is None:
-            url = self._locate()
+            url = self._locate() if self._locate is not None else shard_url(self._members, self.shard, deadline_s=deadline_s)
             if url is not None:
                 self._connection = HttpConnection(url)
         return self._connection
@@ -143,7 +174,7 @@ def _problem(reply: HttpReply) -> str:
         return f"status {reply.status}"
 
 
-def _checked(reply: HttpReply) -> bytes:
+def _checked(reply: HttpReply) -> bytes | bytearray:
     if reply.status < 400:
         return reply.body
     try:

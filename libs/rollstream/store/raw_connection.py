@@ -133,12 +133,16 @@ def raise_first_error(replies: Sequence[Any]) -> None:
 
 
 class RawLink:
-    """A `RawConnection` that is made when needed and made again after a failure. Not thread-safe."""
+    """A `RawConnection` that is made when needed and made again after a failure. Not thread-safe.
+
+    Attributes:
+        deadline_s: how long an attempt may take from now on.
+    """
 
     def __init__(self, address: Address, *, clock: Clock, deadline_s: float, socket_timeout_s: float) -> None:
         self._address = address
         self._clock = clock
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
         self._socket_timeout_s = socket_timeout_s
         self._context: ssl.SSLContext | None = None
         self._connection: RawConnection | None = None
@@ -149,8 +153,8 @@ class RawLink:
         Raises:
             StoreRefused, StoreError, StoreUnavailable: as `Store.run`.
         """
-        attempts = Attempts(what, str(self._address), clock=self._clock, deadline_s=self._deadline_s)
-        deadline = Deadline(self._clock, after_s=self._deadline_s)
+        attempts = Attempts(what, str(self._address), clock=self._clock, deadline_s=self.deadline_s)
+        deadline = Deadline(self._clock, after_s=self.deadline_s)
         while True:
             timeout_s = max(_SHORTEST_TIMEOUT_S, min(self._socket_timeout_s, deadline.remaining_s()))
             try:
