@@ -129,7 +129,9 @@ class ArrivalSelector:
             slots = self._ring[places].astype(np.int64)
             alive = np.flatnonzero(self._place[slots] == places + 1)
             if at_end:
-                self._forget(int(alive[0]) if len(alive) else len(places))
+                forgotten = int(alive[0]) if len(alive) else len(places)
+                self._forget(forgotten)
+                stepped_over -= forgotten
                 at_end = not len(alive)
             part = slots[alive[:missing]]
             found.append(part)
