@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from frames import NAIVE_BYTES, ONE_STACK_BYTES, ROWS, SIDE, STACK, Frames, measure, pong_frames, rows_of, synthetic_frames
 
+from rollstream.clock import SystemClock
+from rollstream.replay import NStep, TableClient, TableWriter
 from rollstream.replay.encoding import Codec
 from rollstream.replay.spec import TableSpec
+from rollstream.store import Address, Store
 
 FRAMES = 480
 
@@ -62,3 +66,32 @@ def test_frames_come_back_as_they_were(synthetic: Frames, pong: Frames, delta: b
             encoded = Codec(table).encode(payload)
             assert (Codec(table).decode(encoded.values) == payload).all()
             assert encoded.stored_bytes.sum() < payload.nbytes
+
+
+def test_frames_go_through_a_whole_service_stacked(
+    replay_service: Any, client: TableClient, store: Store, address: Address, synthetic: Frames
+) -> None:
+    table = spec(name="replay", chunk_rows=8, stack={"observation": STACK})
+    client.create(table)
+    writer = TableWriter(
+        store,
+        address,
+        table_id=client.table_id,
+        spec=table,
+        rule=NStep(1, history=STACK - 1),
+        environments=1,
+        clock=SystemClock(),
+    )
+    rows = rows_of(synthetic, chunk_rows=8)
+    rows["action"] = np.arange(len(rows))
+    writer.append_rows(rows, np.array([0, len(rows)]))
+    writer.close()
+    sample = client.sample(batch_items=64, deadline_s=20.0)
+    assert sample.core_start == 0, "the rows that complete stacks are gone"
+    assert sample.rows["observation"].shape == (64, 2, STACK, SIDE, SIDE)
+    for k in range(64):
+        for row in range(2):
+            newest = int(sample.rows["action"][k, row])
+            frames = np.maximum(np.arange(newest - STACK + 1, newest + 1), 0)
+            assert (sample.rows["observation"][k, row] == synthetic[frames]).all()
+    assert client.info()["bytes"] < len(rows) * ONE_STACK_BYTES / 20
