@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError, TableError
+from rollstream.errors import ConfigError, SchemaMismatch, TableError
+from rollstream.replay.patterns import Pattern
+from rollstream.replay.rules import ItemRule
 from rollstream.replay.spec import TableSpec
 from rollstream.store import Changes, Store, keys
 
-__all__ = ["read_row_space"]
+__all__ = ["check_row_space", "read_row_space", "require_views"]
 
 
 def read_row_space(
@@ -58,3 +60,40 @@ def read_row_space(
             raise TableError(f"table {experiment}.{primary}, whose rows the others use, does not exist")
         specs[primary] = TableSpec.model_validate_json(there[primary])
     return specs
+
+
+def check_row_space(store: Store, *, table_id: str, spec: TableSpec, names: Sequence[str]) -> bool:
+    """Whether a writer's tables exist.
+
+    Args:
+        table_id, spec: of the table that the rows belong to, as the writer knows it.
+
+    Raises:
+        SchemaMismatch: that table was created with other rows.
+        ConfigError: another of the tables holds other rows.
+    """
+    experiment = table_id.removesuffix(f".{spec.name}")
+    others = [f"{experiment}.{name}" for name in names if name != spec.name]
+    stored: Any = store.run("read the table's spec", lambda client: client.hmget(keys.tables(), [table_id, *others]))
+    if any(one is None for one in stored):
+        return False
+    there = TableSpec.model_validate_json(stored[0])
+    spec.row_spec.require_equal(there.row_spec, ours="this writer", theirs=f"table {table_id}")
+    for other, text in zip(others, stored[1:], strict=True):
+        rows_of = TableSpec.model_validate_json(text).rows_of
+        if rows_of != spec.name:
+            raise ConfigError(
+                f"table {other} has {f'the rows of {rows_of}' if rows_of else 'rows of its own'}, this writer writes those of "
+                f"{spec.name}; create it with rows_of={spec.name!r}, or give it a writer of its own"
+            )
+    return True
+
+
+def require_views(tables: Mapping[str, ItemRule | Sequence[ItemRule]], specs: Mapping[str, TableSpec]) -> None:
+    """A pattern's samples are what the table's view says."""
+    for name, rules in tables.items():
+        for rule in rules if isinstance(rules, Sequence) else (rules,):
+            if isinstance(rule, Pattern) and rule.view != specs[name].view:
+                raise SchemaMismatch(
+                    f"table {name} has another view than the pattern that is to fill it; create the table with view=pattern.view"
+                )

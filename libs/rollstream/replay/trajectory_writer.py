@@ -21,23 +21,21 @@ import numpy.typing as npt
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import ConfigError, SchemaMismatch, TableError
 from rollstream.metrics import Waits
+from rollstream.replay.chosen_rows import Chosen, environment_numbers, require_environments, row_bounds
 from rollstream.replay.cut_items import ExplicitItems
 from rollstream.replay.insertion import Inserter
 from rollstream.replay.item_keys import Keys
 from rollstream.replay.item_priority import require_priority
-from rollstream.replay.patterns import Pattern
 from rollstream.replay.rules import ItemRule
-from rollstream.replay.spec import TableSpec
 from rollstream.replay.step_buffer import StepBuffer
 from rollstream.replay.step_layout import entries_of
-from rollstream.replay.table_specs import read_row_space
+from rollstream.replay.table_specs import read_row_space, require_views
 from rollstream.replay.writer import TableWriter, WriteResult
 from rollstream.store import Address, Store
 
 __all__ = ["TrajectoryWriter"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_] | Sequence[bool]
-Chosen: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int] | int
 Steps: TypeAlias = Mapping[str, Any]
 
 
@@ -87,7 +85,7 @@ class TrajectoryWriter:
             if value < 1:
                 raise ConfigError(f"TrajectoryWriter: {name} must be >= 1, got {value}")
         specs = read_row_space(store, experiment=experiment, names=tuple(tables), clock=clock, wait_s=table_wait_s)
-        _require_views(tables, specs)
+        require_views(tables, specs)
         spec = next(one for one in specs.values() if not one.rows_of)
         self.experiment = experiment
         self._environments = environments
@@ -115,6 +113,7 @@ class TrajectoryWriter:
         self._buffer = StepBuffer(rows, environments=environments, capacity=capacity)
         self._batch = object()
         self._late = False
+        self._closed = False
         self._explicit: list[ExplicitItems] = []
         self._explicit_sent = 0
 
@@ -150,7 +149,7 @@ class TrajectoryWriter:
             DeadlineExceeded: no room for earlier rows; this step was not taken, and the call may be repeated.
             SchemaMismatch: names the column that does not fit; the step was not taken.
         """
-        which = None if environments is None else self._numbers(environments)
+        which = None if environments is None else environment_numbers(environments, environments=self._environments)
         ends = terminated is not None or truncated is not None
         written = self._make_room(2 if ends else 1)
         if partial:
@@ -177,7 +176,11 @@ class TrajectoryWriter:
         The final observation is what a partial step holds, or `final` [K, ...] of these environments. Where there is neither, a
         truncated episode ends with its newest row, a terminated one with a final row of zeros.
         """
-        env = np.arange(self._environments) if environments is None else self._numbers(environments)
+        env = (
+            np.arange(self._environments)
+            if environments is None
+            else environment_numbers(environments, environments=self._environments)
+        )
         self._make_room(1)
         self._buffer.finish(env, terminated=np.full(len(env), not truncated), final=final, version=version)
 
@@ -213,8 +216,8 @@ class TrajectoryWriter:
         number = self._writer.table_number(table)
         require_priority(priority)
         envs = np.atleast_1d(np.asarray(env, np.int64))
-        self._require_environments(envs)
-        start, stop = _bounds(last)
+        require_environments(envs, environments=self._environments)
+        start, stop = row_bounds(last)
         total = (self._buffer.total - self._buffer.padding)[envs]
         first, end = total + start, total + stop
         available = np.minimum(self._keep_steps, total - self._buffer.episode_begin[envs])
@@ -293,6 +296,8 @@ class TrajectoryWriter:
 
     def close(self, *, deadline_s: float = 30.0) -> None:
         """Write everything, end all episodes, and let go. A partial step becomes its episode's final row. Waits for no limiter."""
+        if self._closed:
+            return
         deadline = Deadline(self._clock, after_s=deadline_s)
         try:
             if self._late or not self._buffer.has_room(1):
@@ -300,6 +305,7 @@ class TrajectoryWriter:
             env = np.arange(self._environments)
             self._buffer.finish(env, terminated=np.zeros(len(env), np.bool_), final=None, version=0)
             self._write(deadline, beyond_bound=True)
+            self._closed = True
         finally:
             self._writer.close(deadline_s=deadline.remaining_s())
             self._inserter.close(deadline_s=deadline.remaining_s())
@@ -317,6 +323,8 @@ class TrajectoryWriter:
 
     def _write(self, deadline: Deadline, *, pad: bool = False, beyond_bound: bool = False) -> WriteResult:
         """Hand the buffer over. When it fails the buffer stays as it is, and nothing is added before it is handed over."""
+        if not (self._buffer.rows or self._explicit or (pad and self._writer.waiting_rows)):
+            return WriteResult(items=0, rows=0, waited_s=0.0, keys={})
         steps = self._buffer.take()
         over = self._buffer.begins.copy() if pad and self._chunk_rows > 1 else None
         if not self._writer.holds(self._batch):
@@ -363,43 +371,3 @@ class TrajectoryWriter:
             chosen = entries_of(final, env[over], environments=self._environments, place=over)
             columns = self._buffer.layout.read(chosen, count=len(over))
         return _Ending(env=env[over], terminated=masks[0][over], final=columns)
-
-    def _numbers(self, environments: Chosen) -> npt.NDArray[np.int64]:
-        chosen = np.atleast_1d(np.asarray(environments))
-        if chosen.dtype == np.bool_:
-            if len(chosen) != self._environments:
-                raise SchemaMismatch(f"a mask of environments has {self._environments} entries, got {len(chosen)}")
-            return np.flatnonzero(chosen)
-        numbers = chosen.astype(np.int64)
-        self._require_environments(numbers)
-        return numbers
-
-    def _require_environments(self, numbers: npt.NDArray[np.int64]) -> None:
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= self._environments):
-            raise SchemaMismatch(f"environments are 0..{self._environments - 1}, got {numbers.tolist()}")
-        if len(np.unique(numbers)) != len(numbers):
-            raise SchemaMismatch(f"an environment was named twice in one call: {numbers.tolist()}")
-
-
-def _bounds(last: int | slice) -> tuple[int, int]:
-    """First row and end of what is asked for, counted from one after the newest row."""
-    if isinstance(last, slice):
-        start, stop = last.start, 0 if last.stop is None else last.stop
-        if start is None or last.step not in (None, 1) or not start < stop <= 0:
-            raise TableError(
-                f"last takes a slice that counts from the newest row, e.g. slice(-5, -1) or slice(-3, None), got {last}"
-            )
-        return int(start), int(stop)
-    if last < 1:
-        raise TableError(f"last takes a number of rows >= 1, or a slice, got {last}")
-    return -last, 0
-
-
-def _require_views(tables: Mapping[str, ItemRule | Sequence[ItemRule]], specs: Mapping[str, TableSpec]) -> None:
-    """A pattern's samples are what the table's view says."""
-    for name, rules in tables.items():
-        for rule in rules if isinstance(rules, Sequence) else (rules,):
-            if isinstance(rule, Pattern) and rule.view != specs[name].view:
-                raise SchemaMismatch(
-                    f"table {name} has another view than the pattern that is to fill it; create the table with view=pattern.view"
-                )

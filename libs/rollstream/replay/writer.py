@@ -30,6 +30,7 @@ from rollstream.replay.room import Room
 from rollstream.replay.row_sender import Parcel, RowSender
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.table_specs import check_row_space
 from rollstream.spaces import Columns, Flag, Rollout
 from rollstream.store import Address, Changes, Store, keys
 
@@ -138,6 +139,7 @@ class TableWriter:
         self._held: _Held | None = None
         self._next_observation: Columns = {}
         self._checked = False
+        self._closed = False
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -197,6 +199,11 @@ class TableWriter:
         done = self._send(made, deadline)
         return self._result(done, waited_s + self._sender.waited_s)
 
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that wait for their chunk to be full."""
+        return self._rows.waiting_rows
+
     def holds(self, source: object) -> bool:
         """Whether the rows of this source are made into a flush that could not be sent yet."""
         return self._held is not None and self._held.source is source
@@ -249,7 +256,7 @@ class TableWriter:
         An environment that was in the middle of an episode gets one more row: the observation that followed its last action,
         flagged FINAL and TRUNCATED, for this writer will not see how the episode goes on.
         """
-        if os.getpid() != self._process:
+        if os.getpid() != self._process or self._closed:
             return
         deadline = Deadline(self._clock, after_s=deadline_s)
         try:
@@ -259,6 +266,7 @@ class TableWriter:
                 rows, offsets = self._closing_rows()
                 self._send(self._make(rows, offsets, closing=True, source=rows), deadline)
                 self._sender.settle(deadline_s=deadline.remaining_s())
+            self._closed = True
         finally:
             self._sender.close()
 
@@ -323,6 +331,8 @@ class TableWriter:
 
     def _require_fitting(self, rows: Rows, offsets: Ints) -> None:
         self._require_same_process()
+        if self._closed:
+            raise ConfigError(f"writer {self.writer_id} of table {self.table_id} is closed; make a new one to write more")
         if rows.dtype != self._spec.row_spec.dtype:
             raise SchemaMismatch(
                 f"rows for table {self.table_id} have the columns {rows.dtype.descr}, the table has "
@@ -352,26 +362,9 @@ class TableWriter:
 
     def _table_exists(self) -> bool:
         """Whether all tables were created; checks once that they have our rows."""
-        if self._checked:
-            return True
-        experiment = self.table_id.removesuffix(f".{self._spec.name}")
-        others = [f"{experiment}.{name}" for name in self._rules.names if name != self._spec.name]
-        stored: Any = self._store.run(
-            "read the table's spec", lambda client: client.hmget(keys.tables(), [self.table_id, *others])
-        )
-        if any(one is None for one in stored):
-            return False
-        there = TableSpec.model_validate_json(stored[0])
-        self._spec.row_spec.require_equal(there.row_spec, ours="this writer", theirs=f"table {self.table_id}")
-        for table_id, text in zip(others, stored[1:], strict=True):
-            rows_of = TableSpec.model_validate_json(text).rows_of
-            if rows_of != self._spec.name:
-                raise ConfigError(
-                    f"table {table_id} has {f'the rows of {rows_of}' if rows_of else 'rows of its own'}, this writer writes those of "
-                    f"{self._spec.name}; create it with rows_of={self._spec.name!r}, or give it a writer of its own"
-                )
-        self._checked = True
-        return True
+        if not self._checked:
+            self._checked = check_row_space(self._store, table_id=self.table_id, spec=self._spec, names=self._rules.names)
+        return self._checked
 
     def _wait_for_table(self, deadline: Deadline) -> None:
         changes = Changes(self._store)

@@ -201,6 +201,17 @@ def test_an_error_names_columns_and_environments_that_do_not_fit(bench: Bench, e
         writer.append(dataclasses.replace(rollout, offsets=np.array([0, 4])))
 
 
+def test_a_closed_writer_takes_no_more(bench: Bench, episodic: Any) -> None:
+    writer = bench.writer()
+    source = episodic(2, episode_steps=3)
+    writer.append(source.rollout(2))
+    writer.close()
+    writer.close()
+    with pytest.raises(ConfigError, match="of table run-abc123.replay is closed; make a new one to write more"):
+        writer.append(source.rollout(2))
+    assert len(bench.entries()) == 2
+
+
 def _use(writer: TableWriter, rollout: Any, report: Any) -> None:
     try:
         writer.append(rollout)

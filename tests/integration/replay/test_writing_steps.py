@@ -1,0 +1,304 @@
+"""Writing step by step, and recorded rows at once: what comes into Redis, and what is refused with which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rollstream.clock import SystemClock
+from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
+from rollstream.replay import EachRow, Episode, NStep, Pattern, TrajectoryWriter, condition, pattern_table, step
+from rollstream.replay.log import InsertEntry, decode_insert
+from rollstream.spaces import Column, RowSpec, optional
+from rollstream.store import Address, Store, keys
+
+CLOCK = SystemClock()
+EXPERIMENT = "run-abc123"
+ROWS = RowSpec((Column(name="observation", dtype="<f4", shape=(2,)), Column(name="action", dtype="<i8")))
+
+
+class Log:
+    """Makes tables that nobody reads and trajectory writers, and reads what they wrote."""
+
+    def __init__(self, store: Store, address: Address, spec: Callable[..., Any]) -> None:
+        self.store, self.address, self.spec = store, address, spec
+        self.made: list[TrajectoryWriter] = []
+
+    def create(self, name: str = "replay", **settings: Any) -> None:
+        self.add(self.spec(name=name, **{"rows": ROWS, **settings}))
+
+    def add(self, spec: Any) -> None:
+        text = spec.model_dump_json()
+        self.store.run("make the table", lambda client: client.hset(keys.tables(), f"{EXPERIMENT}.{spec.name}", text))
+
+    def writer(self, tables: Any, **settings: Any) -> TrajectoryWriter:
+        writer = TrajectoryWriter(
+            self.store,
+            self.address,
+            experiment=EXPERIMENT,
+            tables=tables,
+            environments=settings.pop("environments", 2),
+            clock=CLOCK,
+            **settings,
+        )
+        self.made.append(writer)
+        return writer
+
+    def entries(self) -> list[InsertEntry]:
+        log = self.store.run("read the log", lambda client: client.xrange(keys.table_log(f"{EXPERIMENT}.replay", 0)))
+        return [decode_insert(fields[b"i"]) for _, fields in log]
+
+    def rows(self, writer: int, env: int, count: int, dtype: Any = ROWS.dtype) -> Any:
+        """The first rows of an environment."""
+        chunks = [keys.chunk_key(f"{EXPERIMENT}.replay", 0, writer=writer, env=env, chunk_no=number) for number in range(count)]
+        found: Any = self.store.run("read rows", lambda client: client.mget(chunks))
+        return np.frombuffer(b"".join(found), dtype)
+
+
+@pytest.fixture
+def log(store: Store, address: Address, spec: Callable[..., Any]) -> Log:
+    return Log(store, address, spec)
+
+
+def at(number: int, environments: int = 2) -> dict[str, Any]:
+    observation = np.stack([np.full(environments, number), np.arange(environments)], axis=1).astype(np.float32)
+    return {"observation": observation, "action": np.full(environments, number)}
+
+
+def runs(entry: InsertEntry, table: int | None = None) -> list[tuple[int, int, int]]:
+    which = slice(None) if table is None or entry.table is None else entry.table == table
+    return list(zip(entry.env[which].tolist(), entry.start[which].tolist(), entry.length[which].tolist(), strict=True))
+
+
+def test_steps_become_rows_and_items_of_several_tables(log: Log) -> None:
+    log.create()
+    log.create("episodes", rows_of="replay")
+    with log.writer({"replay": NStep(1), "episodes": Episode(100)}) as writer:
+        for number in range(3):
+            done = np.array([number == 2, False])
+            writer.append(at(number), terminated=done, final={"observation": at(9)["observation"]}, version=number)
+        assert writer.episode_steps().tolist() == [0, 3]
+    items = [(entry, runs(entry, 0), runs(entry, 1)) for entry in log.entries()]
+    assert sorted(item for _, transitions, _ in items for item in transitions) == [
+        (0, 0, 2),
+        (0, 1, 2),
+        (0, 2, 2),
+        (1, 0, 2),
+        (1, 1, 2),
+    ]
+    assert sorted(item for _, _, episodes in items for item in episodes) == [(0, 0, 4), (1, 0, 3)]
+    stored = log.rows(items[0][0].writer, 0, 4)
+    assert stored["flags"].tolist() == [1, 0, 0, 10]
+    assert stored["version"].tolist() == [0, 1, 2, 2]
+    assert stored["observation"][:, 0].tolist() == [0, 1, 2, 9]
+
+
+def test_a_wrong_table_name_lists_the_tables_there_are(log: Log) -> None:
+    with pytest.raises(TableError, match="there is no table run-abc123.replay; run-abc123 has: none"):
+        log.writer({"replay": NStep(1)}, table_wait_s=0.1)
+    log.create()
+    log.create("other")
+    with pytest.raises(TableError, match="there is no table run-abc123.repaly; run-abc123 has: other, replay"):
+        log.writer({"repaly": NStep(1)})
+    with pytest.raises(ConfigError, match="hold rows of other and of replay; one writer writes the rows of one table"):
+        log.writer({"replay": NStep(1), "other": NStep(1)})
+    with pytest.raises(ConfigError, match="a writer needs the name of at least one table, got none"):
+        log.writer({})
+    log.create("lost", rows_of="gone")
+    with pytest.raises(TableError, match="table run-abc123.gone, whose rows the others use, does not exist"):
+        log.writer({"lost": NStep(1)})
+    with pytest.raises(ConfigError, match="TrajectoryWriter: keep_steps must be >= 1, got 0"):
+        log.writer({"replay": NStep(1)}, keep_steps=0)
+    writer = log.writer({"replay": []})
+    writer.append(at(0))
+    with pytest.raises(TableError, match="there is no table 'nope' here; this writer writes to: replay"):
+        writer.create_item("nope", env=0, last=1)
+
+
+def test_items_can_be_made_by_name_with_keys_known_at_once(log: Log) -> None:
+    log.create()
+    log.create("second", rows_of="replay")
+    with log.writer({"second": [], "replay": EachRow()}, keep_steps=3, flush_steps=2) as writer:
+        made = []
+        for number in range(5):
+            writer.append(at(number))
+            if number >= 2:
+                made += writer.create_item("second", env=[0, 1], last=3, priority=float(number)).tolist()
+        again = writer.create_item("second", env=1, last=slice(-2, -1), key=made[0])
+        assert again.tolist() == made[:1]
+    entries = log.entries()
+    explicit = [run for entry in entries for run in runs(entry, 0)]
+    assert explicit == [(0, 0, 3), (1, 0, 3), (0, 1, 3), (1, 1, 3), (0, 2, 3), (1, 2, 3), (1, 3, 1)]
+    found = [key for entry in entries if entry.key is not None for key in entry.key.tolist() if key]
+    assert found == [*made, made[0]]
+    assert len(set(made)) == 6
+    ordinals = [entry.first_ordinal for entry in entries]
+    assert ordinals == sorted(ordinals)
+    given = [
+        entry.priority[entry.table == 0].tolist() for entry in entries if entry.priority is not None and entry.table is not None
+    ]
+    assert [priority for part in given for priority in part][:6] == [2, 2, 3, 3, 4, 4]
+
+
+def test_rows_that_are_not_kept_cannot_be_asked_for(log: Log) -> None:
+    log.create()
+    writer = log.writer({"replay": []}, keep_steps=3, flush_steps=2)
+    for number in range(6):
+        writer.append(at(number))
+    with pytest.raises(
+        TableError,
+        match="the row 4 back of environment 1, of which the newest 3 can be used: keep_steps is 3, and its episode has 6",
+    ):
+        writer.create_item("replay", env=1, last=4)
+    writer.end_episode([0])
+    writer.append(at(6))
+    with pytest.raises(TableError, match="the row 2 back of environment 0, of which the newest 1 can be used"):
+        writer.create_item("replay", env=[1, 0], last=2)
+    with pytest.raises(TableError, match="last takes a number of rows >= 1, or a slice, got 0"):
+        writer.create_item("replay", env=0, last=0)
+    with pytest.raises(TableError, match="last takes a slice that counts from the newest row"):
+        writer.create_item("replay", env=0, last=slice(-1, -3))
+    with pytest.raises(TableError, match="2 keys were given for items of 1 environments; give one for each"):
+        writer.create_item("replay", env=0, last=1, key=np.array([1, 2], np.uint64))
+    with pytest.raises(TableError, match="priorities must be finite and >= 0, got nan"):
+        writer.create_item("replay", env=0, last=1, priority=float("nan"))
+    with pytest.raises(SchemaMismatch, match=r"environments are 0..1, got \[2\]"):
+        writer.create_item("replay", env=2, last=1)
+    with pytest.raises(SchemaMismatch, match=r"an environment was named twice in one call: \[1, 1\]"):
+        writer.append(at(7), environments=[1, 1])
+    with pytest.raises(SchemaMismatch, match="a mask of environments has 2 entries, got 3"):
+        writer.append(at(7), environments=np.ones(3, np.bool_))
+    with pytest.raises(SchemaMismatch, match="terminated and truncated have one entry for each of 2 environments, got 3"):
+        writer.append(at(7), terminated=np.ones(3, np.bool_))
+    with pytest.raises(SchemaMismatch, match="a partial step cannot end an episode; complete it first"):
+        writer.append(at(7), terminated=np.ones(2, np.bool_), partial=True)
+
+
+def test_steps_in_parts_of_some_environments_end_with_the_observation_that_came_last(log: Log) -> None:
+    log.create()
+    with log.writer({"replay": NStep(1)}) as writer:
+        writer.append({"observation": at(0)["observation"]}, partial=True)
+        writer.append({"action": np.array([5, 6])})
+        writer.append({"observation": at(1)["observation"]}, partial=True)
+        writer.append({"action": np.array([7])}, environments=[1])
+        writer.end_episode([0], truncated=False)
+    (entry,) = [entry for entry in log.entries() if len(entry.episode_env)]
+    first, second = log.rows(entry.writer, 0, 2), log.rows(entry.writer, 1, 2)
+    assert (first["flags"].tolist(), first["action"].tolist()) == ([1, 10], [5, 0])
+    assert first["observation"][:, 0].tolist() == [0, 1]
+    assert (second["flags"].tolist(), second["action"].tolist()) == ([1, 0], [6, 7])
+
+
+def test_a_pattern_fills_a_table_that_has_its_view(log: Log) -> None:
+    pattern = Pattern(
+        {"pair": step["observation"][-2:], "action": step["action"][-1]}, conditions=[condition.steps_since_applied >= 2]
+    )
+    log.add(pattern_table(pattern, ROWS, name="replay", max_items=100))
+    with log.writer({"replay": pattern}, flush_steps=3) as writer:
+        for number in range(8):
+            writer.append(at(number))
+    made = [run for entry in log.entries() for run in runs(entry)]
+    assert sorted(made) == [(env, start, 2) for env in (0, 1) for start in (0, 2, 4, 6)]
+    log.create("plain", rows_of="replay")
+    with pytest.raises(SchemaMismatch, match="table plain has another view than the pattern that is to fill it"):
+        log.writer({"plain": pattern})
+
+
+def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Log) -> None:
+    log.create(unread_entries=1)
+    writer = log.writer({"replay": EachRow()}, flush_steps=2, deadline_s=0.1)
+    for number in range(4):
+        writer.append(at(number))
+    with pytest.raises(DeadlineExceeded, match="table run-abc123.replay shard 0: writer .* waited .* for room for its next rows"):
+        writer.append(at(4))
+    with pytest.raises(DeadlineExceeded, match="1 of 1 flushes are not admitted. It waits for: the replay shard to read its log"):
+        writer.flush(deadline_s=0.1)
+    writer.close()
+    assert [entry.end.tolist() for entry in log.entries()] == [[2, 2], [4, 4], [4, 4]]
+
+
+def test_a_flush_writes_whole_episodes_though_their_chunk_is_not_full(log: Log) -> None:
+    log.create(chunk_rows=4)
+    with log.writer({"replay": NStep(1)}, keep_steps=2) as writer:
+        for number in range(3):
+            writer.append(at(number), terminated=np.array([number == 2, False]))
+        with pytest.raises(DeadlineExceeded, match="its rows to be admitted"):
+            writer.flush(deadline_s=0.1)
+        (entry,) = log.entries()
+        assert entry.end.tolist() == [4, 0]
+        with pytest.raises(DeadlineExceeded, match="its rows to be admitted"):
+            writer.flush(deadline_s=0.1)
+        writer.append(at(3), truncated=np.array([True, False]))
+        with pytest.raises(DeadlineExceeded, match="its rows to be admitted"):
+            writer.flush(deadline_s=0.1)
+        writer.create_item("replay", env=0, last=1)
+        writer.append(at(4))
+        writer.create_item("replay", env=0, last=1)
+    last = [
+        run for entry in log.entries() if entry.key is not None for run, key in zip(runs(entry), entry.key, strict=True) if key
+    ]
+    assert last == [(0, 4, 1), (0, 8, 1)]
+    assert len(log.entries()[-1].episode_env) == 1
+
+
+def test_recorded_rows_are_inserted_in_one_call(log: Log) -> None:
+    log.create(chunk_rows=2)
+    writer = log.writer({"replay": []})
+    count = 50_001
+    rows = {"observation": np.zeros((count, 2), np.float32), "action": np.arange(count)}
+    result = writer.insert(rows, priorities=np.arange(count, dtype=np.float64), version=3)
+    assert (result.items, result.rows, len(set(result.keys["replay"].tolist()))) == (count, count, count)
+    writer.close()
+    entries = log.entries()
+    assert sum(entry.items for entry in entries) == count
+    assert entries[-1].end.tolist() == [50_002]
+    assert [len(entry.episode_env) for entry in entries if entry.items] == [1, *[0] * (len(entries) - 2)]
+    assert np.concatenate([entry.priority for entry in entries if entry.priority is not None]).tolist() == list(range(count))
+    assert all((entry.version == 3).all() for entry in entries)
+
+
+def test_recorded_episodes_are_cut_as_the_rules_say(log: Log) -> None:
+    log.create()
+    with log.writer({"replay": Episode(10)}) as writer:
+        rows = {"observation": np.zeros((7, 2)), "action": np.arange(7)}
+        writer.insert(rows, offsets=[0, 3, 7], terminated=[True, False])
+    (entry,) = [entry for entry in log.entries() if entry.items]
+    assert runs(entry) == [(0, 0, 3), (0, 3, 4)]
+    assert log.rows(entry.writer, 0, 7)["flags"].tolist() == [1, 0, 10, 1, 0, 0, 12]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"priorities": [1.0, 2.0]}, "2 priorities were given for 3 rows; give one for each"),
+        ({"priorities": [1.0, np.nan, 2.0]}, "priorities must be finite and >= 0, some are not"),
+        ({"offsets": [0, 3], "priorities": [1.0] * 3}, "insert takes priorities of rows or offsets of episodes, got both"),
+        ({"offsets": [0, 1, 3]}, "offsets of episodes go from 0 to the 3 rows, at least 2 rows an episode"),
+        ({"offsets": [0, 3], "terminated": [True, False]}, "terminated has 2 entries for 1 episodes; give one for each"),
+    ],
+)
+def test_recorded_rows_that_do_not_fit_are_refused(log: Log, settings: dict[str, Any], message: str) -> None:
+    log.create()
+    writer = log.writer({"replay": EachRow()})
+    with pytest.raises(TableError, match=message):
+        writer.insert({"observation": np.zeros((3, 2)), "action": np.zeros(3, np.int64)}, **settings)
+    assert log.entries() == []
+
+
+def test_recorded_rows_must_have_all_columns(log: Log) -> None:
+    log.create(rows=RowSpec((*ROWS.columns, *optional(Column(name="goal", dtype="<f4")))))
+    writer = log.writer({"replay": EachRow()})
+    with pytest.raises(SchemaMismatch, match="the rows lack the columns observation, given are: action"):
+        writer.insert({"action": np.zeros(3, np.int64)})
+    with pytest.raises(SchemaMismatch, match="there are no columns to insert"):
+        writer.insert({})
+
+
+@pytest.fixture(autouse=True)
+def close_writers(log: Log) -> Iterator[None]:
+    yield
+    for writer in log.made:
+        writer.close()
