@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from rollstream.replay import NStep, n_step
+from rollstream.replay import NStep, TableGroup, TableSpec, n_step
+from rollstream.replay.log import InsertEntry, UpdateEntry
 from rollstream.replay.open_rows import OpenRows
 from rollstream.spaces import Column, Flag, RowSpec
 
@@ -92,18 +91,40 @@ def test_o14_no_column_shares_memory_with_the_rows_or_with_another() -> None:
         assert all((columns[name] == before[name]).all() for name in columns)
 
 
-def test_o15_inputs_are_not_changed_and_stale_keys_are_ignored(table: Any, insert: Any) -> None:
-    from rollstream.replay.log import UpdateEntry
+def insert(group: TableGroup, items: int, *, sequence: int) -> None:
+    """The next items of one row each, of priority 1, from one environment."""
+    first = items * (sequence - 1)
+    assert group.begin(
+        InsertEntry(
+            writer=1,
+            sequence=sequence,
+            keep=np.array([first + items], np.uint64),
+            end=np.array([first + items], np.uint64),
+            start=np.arange(first, first + items, dtype=np.uint64),
+            env=np.zeros(items, np.uint32),
+            length=np.ones(items, np.uint32),
+            version=np.ones(items, np.uint32),
+            episode_env=np.zeros(0, np.uint32),
+            episode_start=np.zeros(0, np.uint64),
+            first_ordinal=first,
+            priority=np.ones(items, np.float32),
+        )
+    )
+    assert group.admit() == items
 
-    index = table(max_items=4)
-    insert(index, [1.0] * 4)
-    sampled = index.sample(16)
+
+def test_o15_inputs_are_not_changed_and_stale_keys_are_ignored() -> None:
+    group = TableGroup(TableSpec(name="replay", max_items=4, rows=SPEC.fields), seed=3)
+    for sequence in (1, 2):
+        insert(group, 2, sequence=sequence)
+    sampled = group.primary.sample(16)
     item_keys, copied = sampled.keys, sampled.keys.copy()
-    insert(index, [1.0] * 2)  # two of the sampled items are overwritten meanwhile
-    gone = ~index.items.find(item_keys.copy())[1]
-    index.update(UpdateEntry(keys=item_keys, priority=np.full(16, 5.0, np.float32)))
+    insert(group, 2, sequence=3)  # two of the sampled items are overwritten meanwhile
+    live = group.primary.items.live()
+    gone = ~np.isin(item_keys, group.primary.items.key[live])
+    group.change(UpdateEntry(keys=item_keys, priority=np.full(16, 5.0, np.float32)))
     assert (item_keys == copied).all()
-    assert index.counters["keys_stale"] == gone.sum() > 0
-    live = index.items.live()
-    assert set(index.items.priority[live[:2]].tolist()) <= {5.0, 1.0}
-    assert index.items.priority[live[2:]].tolist() == [1.0, 1.0], "the newcomers keep their own priority"
+    assert group.primary.counters["keys_stale"] == gone.sum() > 0
+    kept = np.isin(group.primary.items.key[live], item_keys)
+    assert group.primary.items.priority[live].tolist() == np.where(kept, 5.0, 1.0).tolist()
+    assert not kept[2:].any(), "the newcomers keep their own priority"
