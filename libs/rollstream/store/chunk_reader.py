@@ -62,6 +62,15 @@ class ChunkReader:
         self._replies: dict[Any, ChunkReply] = {}
         self._mean_value_bytes: dict[bytes, float] = {}
 
+    @property
+    def deadline_s(self) -> float:
+        """How long one `read` or `unlink` tries from now on; may be set."""
+        return self._link.deadline_s
+
+    @deadline_s.setter
+    def deadline_s(self, deadline_s: float) -> None:
+        self._link.deadline_s = deadline_s
+
     def read(
         self,
         prefix: bytes,

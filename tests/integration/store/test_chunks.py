@@ -304,6 +304,10 @@ def test_without_a_server_the_deadline_ends_the_tries(store: Store, server: Embe
         read(reader, 8, env, chunk_no)
     with pytest.raises(StoreUnavailable, match="did not delete rows within"):
         reader.unlink(PREFIX, env, env, chunk_no)
+    reader.deadline_s = 0.3
+    assert reader.deadline_s == 0.3
+    with pytest.raises(StoreUnavailable, match=r"did not fetch rows within 0\.[3-9]"):
+        reader.read_values(PREFIX, env, env, chunk_no)
 
 
 def test_two_tables_of_different_row_sizes_share_one_connection(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:

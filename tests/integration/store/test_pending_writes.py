@@ -102,7 +102,7 @@ def test_rows_may_go_without_commands_and_commands_without_rows(store: Store, wr
     assert [pending.replies for pending in (rows_only, commands_only, nothing)] == [[], [b"PONG"], []]
 
 
-@pytest.mark.parametrize("chunk_bytes", [4_000, 20_000])
+@pytest.mark.parametrize("chunk_bytes", [8_000, 70_000])
 def test_a_large_write_is_done_on_return(store: Store, writer: ChunkWriter, chunk_bytes: int) -> None:
     first = begin(writer, 1)
     large = np.ones((256, chunk_bytes), np.uint8)

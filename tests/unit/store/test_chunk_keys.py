@@ -38,6 +38,16 @@ def test_mget_takes_a_writer_per_chunk() -> None:
     assert bytes(buffer.fill(writer, env, chunk_no)) == pack([(b"MGET", *expected)])
 
 
+def test_values_of_any_size_stand_between_the_keys() -> None:
+    env, chunk_no = np.array([3, 5, 7], np.uint32), np.array([4, 6, 8], np.uint64)
+    values = [b"one", b"", b"x" * 1000]
+    buffer = CommandBuffer(b"MSET", PREFIX, chunk_bytes=None, capacity=4)
+    expected = [b"MSET"]
+    for row, value in enumerate(values):
+        expected += [spelled(9, int(env[row]), int(chunk_no[row])), value]
+    assert b"".join(buffer.around(9, env, chunk_no, values)) == pack([tuple(expected)])
+
+
 def test_a_smaller_command_after_a_larger_one_is_whole() -> None:
     buffer = CommandBuffer(b"MGET", PREFIX, chunk_bytes=None, capacity=1000)
     many = np.arange(1000)
