@@ -272,6 +272,7 @@ def test_an_emptied_selector_can_be_filled_again(rule: Sampler) -> None:
     life = lived(rule)
     life.remove(sorted(life.members))
     assert life.selector.sampleable == 0
+    assert len(life.selector.select_distinct(0, generator=child_generator(9, "none"))) == 0
     life.insert([7], [0.5], version=9)
     selection = life.selector.select(3, generator=child_generator(9, "draw"), uses_left=None)
     assert selection.slots.tolist() == [7, 7, 7]

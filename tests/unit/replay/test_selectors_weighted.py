@@ -113,7 +113,7 @@ def test_a_sparse_table_is_drawn_from_evenly() -> None:
 
 def test_weights_by_age_are_exact_however_far_the_reference_has_moved() -> None:
     selector = RecencySelector(8, half_life=2.0)
-    for first in range(0, 100_000, 4):  # over many moves of the reference
+    for first in range(0, 20_000, 4):  # over many moves of the reference
         slots = np.arange(4) + first % 8
         if first >= 8:
             selector.remove(slots)
@@ -176,3 +176,7 @@ def test_the_largest_priorities_do_not_overflow() -> None:
     fill(selector, [3.4e38, 3.4e38], versions=np.array([0, 255], np.uint32))
     assert np.isfinite(selector.mass)
     assert selector.probability(np.array([1])).tolist() == [1.0]
+    assert selector.probability(np.array([0]))[0] == selector.min_probability > 0.0
+    apart = PrioritizedSelector(4, exponent=4.0)
+    fill(apart, [3.4e38, 1e-45])
+    assert (apart.probability(np.array([0, 1])) > 0.0).all()

@@ -3,6 +3,7 @@
 from rollstream.replay.selectors.arrival import ArrivalSelector
 from rollstream.replay.selectors.heap import HeapSelector
 from rollstream.replay.selectors.making import make_selector
+from rollstream.replay.selectors.memory import slot_bytes
 from rollstream.replay.selectors.mixture import MixtureSelector
 from rollstream.replay.selectors.passes import PassSelector
 from rollstream.replay.selectors.plugin import CustomSelector, PluginSelector, register_selector
@@ -26,4 +27,5 @@ __all__ = [
     "UniformSelector",
     "make_selector",
     "register_selector",
+    "slot_bytes",
 ]

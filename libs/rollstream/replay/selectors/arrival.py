@@ -61,6 +61,8 @@ class ArrivalSelector:
             self._close_gaps()
         first_number, newest_number = int(numbers.min()), int(numbers.max())
         comes_back = self._size > 0 and first_number < self._newest_number
+        if comes_back:
+            slots = slots[np.argsort(numbers)]
         if comes_back and not self._newest_first:
             self._head -= len(slots)
             places = np.arange(self._head, self._head + len(slots)) % len(self._ring)

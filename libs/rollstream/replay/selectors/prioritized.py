@@ -13,8 +13,8 @@ from rollstream.replay.selectors.weighted_slots import WeightedSlots
 
 __all__ = ["PrioritizedSelector", "weights_of"]
 
-SMALLEST = 1e-290
-"""Weight of a priority whose power is too small for a double."""
+SMALLEST = 1e-140
+"""Weight of a priority whose power is smaller: over the highest sum of weights it still is a double above 0."""
 
 
 def weights_of(priorities: Floats, *, exponent: float) -> Floats:

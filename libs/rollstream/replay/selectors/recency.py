@@ -21,8 +21,8 @@ __all__ = ["LagWeightedSelector", "RecencySelector"]
 
 SPAN = 256
 """By which power of two the reference moves; 2 ** 256 times the highest priority ** exponent, 1e154, is a double."""
-LOWEST = -900
-"""Power of two of the smallest weight."""
+LOWEST = -220
+"""Power of two of the smallest weight: over the highest sum of weights it still is a double above 0."""
 
 
 class _Decay:

@@ -62,7 +62,7 @@ class SlotSet:
 
     def draw_distinct(self, count: int, *, generator: np.random.Generator) -> Ints:
         """`count` different members in random order."""
-        if count * 4 > self.size:
+        if count * 4 >= self.size:
             return generator.permutation(self.members())[:count]
         return first_distinct(lambda more: self.draw(more, generator=generator), count)
 
