@@ -25,13 +25,14 @@ from rollstream.clock import Clock, SystemClock
 from rollstream.errors import ConfigError, DeadlineExceeded, StoreError, TableError
 from rollstream.replay.client import TableClient
 from rollstream.replay.local_requests import LocalLink
+from rollstream.replay.local_server import LocalServer
 from rollstream.replay.local_shards import LocalShards
 from rollstream.replay.offline import LoadResult, OfflineRows, write_rows
 from rollstream.replay.rules import EachRow, ItemRule, Transition
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.spec_changes import IMMUTABLE
 from rollstream.replay.writer import TableWriter
-from rollstream.store import Address, EmbeddedServer, Store, keys
+from rollstream.store import Address, Store, keys
 
 __all__ = ["LocalReplay"]
 
@@ -93,7 +94,7 @@ class LocalReplay:
             self._shards = LocalShards(
                 store,
                 address,
-                owner=f"LocalReplay in process {os.getpid()}",
+                owner="LocalReplay" if alone else f"LocalReplay in process {os.getpid()}",
                 seed=seed,
                 clock=self._clock,
                 alone=alone,
@@ -214,7 +215,7 @@ class LocalReplay:
         if directory is None:
             directory = tempfile.mkdtemp(prefix="rollstream-replay-")
             self._resources.callback(shutil.rmtree, directory, ignore_errors=True)
-        server = EmbeddedServer(Path(directory), clock=self._clock, settings=settings)
+        server = LocalServer(Path(directory), clock=self._clock, settings=settings)
         self._resources.callback(server.stop)
         return server.start()
 

@@ -18,6 +18,7 @@ from typing import Any
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, TableError
 from rollstream.replay.local_rows import LocalRows, read_logs
+from rollstream.replay.local_server import THREAD_PREFIX
 from rollstream.replay.position import TableCounts
 from rollstream.replay.samples import SampleReply, SampleRequest
 from rollstream.replay.shard import TableShard
@@ -29,7 +30,6 @@ __all__ = ["LocalShards"]
 READ_ENTRIES = 128
 LEASE_TTL_S = 30.0
 """Nothing renews a lease while nobody calls, so it is long; one that ran out is taken back if nobody took it."""
-OWN_THREADS = "local-replay"
 SHORTEST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.02
 WRITER_SLICE_S = 3.0
@@ -71,7 +71,7 @@ class LocalShards:
         self._rows: dict[tuple[str, int], LocalRows] = {}
         self._primary: dict[str, str] = {}
         self._reader = ChunkReader(address, clock=clock)
-        self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix=OWN_THREADS)
+        self._saver = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"{THREAD_PREFIX}-snapshots")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -291,7 +291,7 @@ class LocalShards:
         if not self._alone:
             return False
         here = threading.current_thread()
-        return not any(thread is not here and not thread.name.startswith(OWN_THREADS) for thread in threading.enumerate())
+        return not any(thread is not here and not thread.name.startswith(THREAD_PREFIX) for thread in threading.enumerate())
 
     def _why_no_sample(self, table_id: str, shard: int, batch_items: int, waited_s: float) -> str:
         rows = self.rows_of(table_id, shard)

@@ -1,0 +1,340 @@
+"""A `LocalReplay` of one's own: its data stay, nothing of it hangs, and nobody else takes part by mistake."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rollstream.clock import SystemClock
+from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, StoreRefused, TableError
+from rollstream.replay import MinSize, Prioritized, SampleToInsertRatio, TableSpec, TableWriter
+from rollstream.replay.local import LocalReplay
+from rollstream.replay.rules import EachRow
+from rollstream.spaces import Column, RowSpec
+from rollstream.store import Address, Lease, Store, keys
+
+ROWS = RowSpec((Column(name="number", dtype="<i8"),))
+NARROW = SampleToInsertRatio(samples_per_insert=1.0, min_items=2, tolerance_items=4.0)
+
+
+def spec(name: str = "numbers", **changes: Any) -> TableSpec:
+    return TableSpec.model_validate({"name": name, "max_items": 1000, "rows": ROWS, **changes})
+
+
+def append(writer: TableWriter, count: int, *, first: int = 0, deadline_s: float = 5.0) -> Any:
+    rows = np.zeros(count, ROWS.dtype)
+    rows["number"] = np.arange(first, first + count)
+    return writer.append_rows(rows, np.array([0, count]), deadline_s=deadline_s)
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[LocalReplay]:
+    with LocalReplay(tmp_path / "data", tables=[spec()]) as made:
+        yield made
+
+
+def python(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """A program of a library user, which tells on standard output how far it is."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline().strip()
+    assert line, process.stderr and process.stderr.read()
+    return line
+
+
+# --- data that stay ------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_written_is_there_when_the_directory_is_opened_again(tmp_path: Path) -> None:
+    with LocalReplay(tmp_path, tables=[spec(sampler=Prioritized(exponent=1.0))]) as replay:
+        with closing(replay.writer("numbers", EachRow(), environments=1)) as writer:
+            written = append(writer, 100).keys["numbers"]
+        with closing(replay.client("numbers")) as client:
+            client.update_priorities(written[:1], np.array([5.0]))
+            before = client.info()
+    with LocalReplay(tmp_path) as replay, closing(replay.client("numbers")) as client:
+        assert replay.tables == ("numbers",)
+        after = client.info()
+        assert {name: after[name] for name in ("items", "inserted", "max_priority")} == {
+            name: before[name] for name in ("items", "inserted", "max_priority")
+        }
+        got = client.get(written[:2])
+        assert got.priority.tolist() == [5.0, 1.0]
+        assert got.rows["number"][:, 0].tolist() == [0, 1]
+
+
+WRITES = """
+import sys, numpy as np
+from rollstream.replay import TableSpec
+from rollstream.replay.local import LocalReplay
+from rollstream.replay.rules import EachRow
+spec = TableSpec(name="numbers", max_items=100_000, rows=[("number", "<i8", ())])
+replay = LocalReplay(sys.argv[1], tables=[spec])
+writer, client = replay.writer("numbers", EachRow(), environments=1), replay.client("numbers")
+for first in range(0, 1_000_000, 50):
+    rows = np.zeros(50, spec.row_spec.dtype)
+    rows["number"] = np.arange(first, first + 50)
+    writer.append_rows(rows, np.array([0, 50]))
+    client.sample(batch_items=4, deadline_s=10.0)
+    writer.flush(deadline_s=10.0)
+    print(first + 50, flush=True)
+"""
+
+
+def test_a_killed_program_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
+    program = python(WRITES, str(tmp_path))
+    for _ in range(20):
+        flushed = int(line_of(program))
+    program.send_signal(signal.SIGKILL)
+    program.wait(timeout=10)
+    with LocalReplay(tmp_path) as replay, closing(replay.client("numbers")) as client:
+        assert client.info()["items"] >= flushed
+        numbers = client.sample(batch_items=64, deadline_s=10.0).rows["number"]
+        assert numbers.max() < client.info()["items"]
+
+
+def test_settings_given_anew_win_and_a_smaller_table_evicts(tmp_path: Path) -> None:
+    with LocalReplay(tmp_path, tables=[spec()]) as replay:
+        replay.load("numbers", {"number": np.arange(100)})
+    with LocalReplay(tmp_path, tables=[spec(max_items=10)]) as replay, closing(replay.client("numbers")) as client:
+        assert replay.spec("numbers").max_items == 10
+        assert client.info()["items"] == 10
+        with pytest.raises(ConfigError, match="chunk_rows of table numbers is 1 and cannot become 4"):
+            replay.create(spec(chunk_rows=4))
+        with pytest.raises(SchemaMismatch, match="number <i8"):
+            replay.create(spec(rows=[["number", "<f4", []]]))
+
+
+def test_a_snapshot_is_taken_on_the_way_and_rows_nobody_needs_are_deleted(tmp_path: Path) -> None:
+    with (
+        LocalReplay(tmp_path, tables=[spec(max_items=500)]) as replay,
+        closing(replay.writer("numbers", EachRow(), environments=1)) as writer,
+        closing(replay.client("numbers")) as client,
+    ):
+        for first in range(0, 120_000, 20_000):
+            append(writer, 20_000, first=first)
+            writer.flush(deadline_s=20.0)
+        clock = SystemClock()
+        for _ in range(3):
+            clock.sleep(0.6)
+            client.info()
+        store = replay._store
+        assert store.client.exists(keys.table_snapshot("local.numbers", 0))
+        left = sum(1 for _ in store.client.scan_iter(match="*", count=10_000))
+        assert left < 2_000
+
+
+def test_a_temporary_directory_goes_with_it() -> None:
+    with LocalReplay(tables=[spec()]) as replay:
+        socket = Path(replay._address.path)
+        assert socket.exists()
+    assert not socket.parent.exists()
+
+
+def test_a_dropped_table_leaves_no_key(replay: LocalReplay) -> None:
+    replay.create(spec("recent", rows_of="numbers"))
+    replay.load("numbers", {"number": np.arange(100)})
+    with pytest.raises(TableError, match="table local.numbers cannot be dropped while local.recent share its rows"):
+        replay.drop("numbers")
+    replay.drop("recent")
+    replay.drop("numbers")
+    assert replay.tables == ()
+    assert list(replay._store.client.scan_iter(match="*local.numbers*")) == []
+
+
+# --- nobody else ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_in_use_is_refused(replay: LocalReplay, tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused, match="already uses .*data"):
+        LocalReplay(tmp_path / "data")
+
+
+def test_shards_that_another_process_serves_are_refused_by_its_name(store: Store, address: Address) -> None:
+    lease = Lease.acquire(store, key=keys.replay_lease(0), token_key=keys.replay_token(0), owner="replay-0", ttl_s=30.0)
+    assert lease is not None
+    with pytest.raises(ConfigError, match="replay shard 0 of this Redis is served by replay-0; use a TableClient"):
+        LocalReplay(store=store, address=address, tables=[spec()])
+
+
+def test_a_mixture_of_places_is_refused(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="takes a directory, or a store with its address, or nothing"):
+        LocalReplay(tmp_path, store=store)
+
+
+def test_a_wrong_table_name_lists_the_tables(replay: LocalReplay) -> None:
+    with pytest.raises(TableError, match="there is no table 'number' in this replay; there are: numbers"):
+        replay.client("number")
+    with pytest.raises(
+        ConfigError, match="has rows_of 'all', and there is no table local.all with rows of its own; there are: local"
+    ):
+        replay.create(spec("recent", rows_of="all"))
+
+
+# --- nothing hangs -------------------------------------------------------------------------------------------------------
+
+ALONE = """
+import sys, numpy as np
+from rollstream.errors import DeadlineExceeded
+from rollstream.replay import MinSize, SampleToInsertRatio, TableSpec
+from rollstream.replay.local import LocalReplay
+from rollstream.replay.rules import EachRow
+limiter = SampleToInsertRatio(samples_per_insert=1.0, min_items=2, tolerance_items=4.0)
+spec = TableSpec(name="numbers", max_items=1000, rows=[("number", "<i8", ())], limiter=limiter, unread_entries=1)
+with LocalReplay(tables=[spec]) as replay:
+    writer, client = replay.writer("numbers", EachRow(), environments=1), replay.client("numbers")
+    if sys.argv[1] == "sampler":
+        try:
+            client.sample(batch_items=2, deadline_s=3600.0)
+        except DeadlineExceeded as error:
+            print(error, flush=True)
+    else:
+        try:
+            for _ in range(10):
+                writer.append_rows(np.zeros(5, spec.row_spec.dtype), np.array([0, 5]), deadline_s=3600.0)
+        except DeadlineExceeded as error:
+            print(error, flush=True)
+        print(len(client.sample(batch_items=4, deadline_s=3600.0)), flush=True)
+    writer.close()
+    client.close()
+"""
+
+
+def test_o21_a_sampler_alone_in_its_thread_is_told_at_once() -> None:
+    program = python(ALONE, "sampler")
+    said = line_of(program)
+    assert "a batch of 2 items did not come" in said
+    assert "waiting for min_items 2, have 0: writers must insert" in said
+    assert "and no writer can come, for this is the only thread" in said
+    assert program.wait(timeout=20) == 0
+
+
+def test_o21_a_writer_alone_in_its_thread_is_told_at_once_and_sampling_lets_it_go_on() -> None:
+    program = python(ALONE, "writer")
+    said = line_of(program)
+    assert "the writer waits, for writers are ahead of the ratio" in said
+    assert "no sampler can come, for this is the only thread" in said
+    assert line_of(program) == "4"
+    assert program.wait(timeout=20) == 0
+
+
+WAITS = """
+import sys, threading, numpy as np
+from rollstream.replay import SampleToInsertRatio, TableSpec
+from rollstream.replay.local import LocalReplay
+from rollstream.replay.rules import EachRow
+threading.Thread(target=threading.Event().wait, daemon=True).start()  # somebody who might come
+limiter = SampleToInsertRatio(samples_per_insert=1.0, min_items=2, tolerance_items=4.0)
+spec = TableSpec(name="numbers", max_items=1000, rows=[("number", "<i8", ())], limiter=limiter, unread_entries=1)
+with LocalReplay(tables=[spec]) as replay:
+    writer, client = replay.writer("numbers", EachRow(), environments=1), replay.client("numbers")
+    try:
+        print("waiting", flush=True)
+        if sys.argv[1] == "sampler":
+            client.sample(batch_items=2, deadline_s=3600.0)
+        for _ in range(10):
+            writer.append_rows(np.zeros(5, spec.row_spec.dtype), np.array([0, 5]), deadline_s=3600.0)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    writer.close()
+    client.close()
+print("closed", flush=True)
+"""
+
+
+@pytest.mark.parametrize("who", ["sampler", "writer"])
+def test_p6_ctrl_c_ends_a_wait_and_everything_is_closed_in_order(who: str) -> None:
+    program = python(WAITS, who)
+    assert line_of(program) == "waiting"
+    SystemClock().sleep(1.0)
+    program.send_signal(signal.SIGINT)
+    assert line_of(program) == "interrupted"
+    assert line_of(program) == "closed"
+    assert program.wait(timeout=20) == 0
+
+
+def test_p15_one_thread_that_only_inserts_is_told_who_waits_for_whom(replay: LocalReplay) -> None:
+    replay.create(spec("narrow", limiter=NARROW, unread_entries=1))
+    waits = pytest.raises(DeadlineExceeded, match="table local.narrow.*writers are ahead of the ratio.*samplers must sample")
+    with closing(replay.writer("narrow", EachRow(), environments=1)) as writer, waits:
+        for _ in range(10):
+            append(writer, 5, deadline_s=0.5)
+
+
+def test_p16_a_queue_gives_what_it_has_and_says_what_it_lacks(replay: LocalReplay) -> None:
+    from rollstream.replay import queue_table
+
+    replay.create(queue_table("queue", max_items=10, rows=ROWS))
+    replay.load("queue", {"number": np.arange(3)})
+    with closing(replay.client("queue")) as client:
+        with pytest.raises(DeadlineExceeded, match="did not come within"):
+            client.sample(batch_items=5, deadline_s=0.2)
+        assert client.sample(batch_items=3, deadline_s=5.0).rows["number"][:, 0].tolist() == [0, 1, 2]
+
+
+def test_a_writer_thread_and_a_sampler_thread_keep_the_ratio(replay: LocalReplay) -> None:
+    replay.create(spec("narrow", limiter=NARROW, unread_entries=1, max_items=100))
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with closing(replay.writer("narrow", EachRow(), environments=1)) as writer:
+                for first in range(0, 600, 3):
+                    append(writer, 3, first=first, deadline_s=30.0)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen: set[int] = set()
+    with closing(replay.client("narrow")) as client:
+        for _ in range(297):
+            seen |= set(client.sample(batch_items=2, deadline_s=30.0).rows["number"].reshape(-1).tolist())
+        thread.join(timeout=60)
+        info = client.info()
+    assert failures == []
+    assert (info["inserted"], info["sampled"]) == (600, 594)
+    assert max(seen) > 500
+
+
+def test_sampling_stops_when_it_is_closed(tmp_path: Path) -> None:
+    replay = LocalReplay(tmp_path, tables=[spec(limiter=MinSize(min_items=1))])
+    client = replay.client("numbers")
+    client.close()
+    replay.close()
+    replay.close()
+    with LocalReplay(tmp_path) as again:
+        assert again.tables == ("numbers",)
+
+
+def test_several_shards_in_one_process_share_one_limiter_and_one_limit(tmp_path: Path) -> None:
+    limiter = MinSize(min_items=150)
+    with LocalReplay(tmp_path, tables=[spec(shards=3, limiter=limiter, max_items=300)]) as replay:
+        replay.load("numbers", {"number": np.arange(120)})
+        with closing(replay.client("numbers")) as client:
+            with pytest.raises(DeadlineExceeded, match="min_items 150"):
+                client.sample(batch_items=4, deadline_s=0.4)
+            replay.load("numbers", {"number": np.arange(120, 240)})
+            info = client.info()
+            assert (info["items"], info["inserted"]) == (240, 240)
+            drawn = np.concatenate([client.sample(batch_items=120, deadline_s=5.0).rows["number"][:, 0] for _ in range(20)])
+            counts = np.bincount(drawn // 80, minlength=3)
+            assert counts.min() > 640, "800 of 2,400 draws for each third, give or take seven deviations"
