@@ -102,7 +102,8 @@ class HeapSelector:
         return slots[np.argsort(LOW - (self._rank[slots] & LOW))]
 
     def probability(self, slots: Ints) -> Floats:
-        return np.isin(slots, self._first(1)).astype(np.float64)
+        first = self._first(1)
+        return (slots == first[0]).astype(np.float64) if len(first) else np.zeros(len(slots))
 
     def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         if uses_left is None:
