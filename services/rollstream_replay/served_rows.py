@@ -108,9 +108,9 @@ class ServedRows:
         self.shard.take(entries)
 
     def advance(self) -> bool:
-        """Admit what may be admitted and serve samplers with it; True when there is more to admit at once."""
+        """Admit what may be admitted and serve samplers with it; True when there may be more at once."""
         shard = self.shard
-        inserted = shard.admit() if shard.waiting_entries else 0
+        inserted = shard.admit()
         granted = shard.newly_admitted_writers()
         if granted:
             now_s = self._clock.monotonic_s()
@@ -123,7 +123,7 @@ class ServedRows:
         if len(garbage):
             self._fresh_garbage.append(garbage)
         self._record_waiting_writers()
-        return inserted > 0 and shard.waiting_entries > 0
+        return inserted > 0
 
     def _record_waiting_writers(self) -> None:
         waiting = bool(self.shard.insert_waits_for())

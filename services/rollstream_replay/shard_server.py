@@ -17,12 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from rollstream.clock import Clock
-from rollstream.errors import ConfigError, LeaseLost, SchemaMismatch, StoreError, TableError
+from rollstream.clock import Clock, Deadline
+from rollstream.errors import ConfigError, LeaseLost, SchemaMismatch, StoreError, StoreUnavailable, TableError
 from rollstream.metrics import Waits
 from rollstream.replay.shard import TableShard
 from rollstream.replay.spec import TableSpec
 from rollstream.store import Address, Lease, Store, keys
+from rollstream.store.retry import is_out_of_memory
 from rollstream_replay.absent import Absent, NotServing
 from rollstream_replay.catalog import Catalog, read_specs
 from rollstream_replay.pressure import Pressure
@@ -36,6 +37,8 @@ __all__ = ["ShardServer"]
 _LOG = logging.getLogger("rollstream.replay")
 T = TypeVar("T")
 STANDBY_EVERY_S = 0.25
+FULL_AFTER_S = 1.0
+"""How long a write is tried before a full Redis counts as full."""
 
 
 class ShardServer:
@@ -140,15 +143,23 @@ class ShardServer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def guard(self, what: str, fill: Any) -> list[Any]:
-        """Execute commands only while the lease is ours; from any thread."""
-        return self.guarded(what, fill)
-
-    def guarded(self, what: str, fill: Any, *, deadline_s: float | None = None) -> list[Any]:
-        """As `guard`, but give up sooner."""
-        lease = self._lease
-        if lease is None:
-            raise LeaseLost(f"replay shard {self.shard} does not hold its lease")
-        return lease.guarded(what, fill, deadline_s=deadline_s)
+        """Execute commands only while the lease is ours; from any thread. A full Redis is noticed sooner than one that is away."""
+        deadline = Deadline(self.clock, after_s=self.store.deadline_s)
+        while True:
+            lease = self._lease
+            if lease is None:
+                raise LeaseLost(f"replay shard {self.shard} does not hold its lease")
+            try:
+                replies = lease.guarded(what, fill, deadline_s=min(FULL_AFTER_S, deadline.remaining_s()))
+            except StoreUnavailable as error:
+                if is_out_of_memory(error):
+                    self.pressure.felt(error)
+                    raise
+                if deadline.passed():
+                    raise
+            else:
+                self.pressure.relieved()
+                return replies
 
     async def add_rows(self, table_id: str, spec: TableSpec, *, sharing: Mapping[str, TableSpec] | None = None) -> ServedRows:
         """Make and serve a table with rows of its own, and those that share them; what its log already holds is taken up."""

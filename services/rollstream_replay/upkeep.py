@@ -87,7 +87,6 @@ class Upkeep:
             rows.snapshot_failed_s = server.clock.monotonic_s()
             if not is_out_of_memory(error):
                 raise
-            server.pressure.felt(error)
             return False
         rows.snapshot_failed_s = None
         return True
@@ -158,13 +157,10 @@ class Upkeep:
         except StoreUnavailable as error:
             if not is_out_of_memory(error):
                 raise
-            server.pressure.felt(error)
             shard.give_back(progress)
             rows.writers_dirty = True
             self.dirty.set()
             await asyncio.sleep(FULL_PAUSE_S)
-        else:
-            server.pressure.relieved()
 
     async def _elsewhere(self) -> None:
         server = self._server
