@@ -51,12 +51,7 @@ class MinSize(Frozen):
 class SampleToInsertRatio(Frozen):
     """Keeps sampled = samples_per_insert x inserted, within a tolerance; whoever runs ahead waits for the other.
 
-    Either a tolerance, the same in both directions, or the interval itself:
-
-    >>> SampleToInsertRatio(samples_per_insert=2.0, min_items=10, tolerance_items=5.0).max_diff
-    25.0
-    >>> SampleToInsertRatio(samples_per_insert=2.0, min_items=10, min_diff=0.0, max_diff=50.0).max_diff
-    50.0
+    Either by a tolerance, the same in both directions, or by the interval itself, `min_diff` and `max_diff`.
     """
 
     kind: Literal["sample_to_insert_ratio"] = "sample_to_insert_ratio"

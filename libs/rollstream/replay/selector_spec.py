@@ -128,7 +128,7 @@ Part: TypeAlias = Annotated[
 class Mixture(Frozen):
     """Each draw asks one of several selectors, chosen by weight.
 
-    >>> mixture = Mixture(parts=((Prioritized(), 0.9), (Uniform(), 0.1)))
+    Nine draws by priority to one that gives every item its chance: `Mixture(parts=((Prioritized(), 9.0), (Uniform(), 1.0)))`.
     """
 
     kind: Literal["mixture"] = "mixture"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Sequence
+from typing import get_args
 
 from rollstream import errors
 from rollstream.algorithms import settings_type
 from rollstream.config import ExperimentSpec
 from rollstream.metrics import Report
 from rollstream.metrics.names import METRICS
-from rollstream.replay import Fifo, MinSize, Prioritized, SampleToInsertRatio, TableSpec, Uniform
+from rollstream.replay import TableSpec
+from rollstream.replay.limiter_spec import Limiter
+from rollstream.replay.selector_spec import Sampler
 from rollstream_cli.reference.commands import command_sections
 from rollstream_cli.reference.markdown import code, section, table
 from rollstream_cli.reference.models import environment_variables, fields_table, settings_of
@@ -65,9 +68,9 @@ def _variables() -> list[str]:
 
 def _tables() -> list[str]:
     parts = ["What an algorithm's `agent.py` declares, and what a shard is asked to serve.", fields_table(TableSpec)]
-    for title, models in (("Samplers and removers", (Uniform, Fifo, Prioritized)), ("Limiters", (MinSize, SampleToInsertRatio))):
+    for title, union in (("Samplers and removers", Sampler), ("Limiters", Limiter)):
         parts.append(f"### {title}")
-        for model in models:
+        for model in get_args(get_args(union)[0]):
             parts.append(f"**{code(model.__name__)}** {inspect.cleandoc(model.__doc__ or '')}")
             if len(model.model_fields) > 1:
                 parts.append(fields_table(model, leave_out=("kind",)))
