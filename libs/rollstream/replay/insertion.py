@@ -117,7 +117,7 @@ class Inserter:
     def _packed(self, columns: Mapping[str, Any], *, version: int) -> npt.NDArray[np.void]:
         count = _rows(columns)
         given = self._layout.read(columns, count=count)
-        missing = self._layout.missing(given.keys())
+        missing = self._layout.missing(given)
         if missing:
             raise SchemaMismatch(f"the rows lack the columns {', '.join(missing)}, given are: {', '.join(given)}")
         rows = np.zeros(count, self._spec.row_spec.dtype)

@@ -60,7 +60,8 @@ class OpenEpisodes:
     @cached_property
     def over_now(self) -> Bools:
         """[E], whether it became known with this flush that the episode is over."""
-        return self.real & (self.over_at >= self.fresh_from) & (self.over_at != NEVER)
+        over: Bools = self.real & (self.over_at >= self.fresh_from) & (self.over_at != NEVER)
+        return over
 
     @property
     def last_position(self) -> Ints:

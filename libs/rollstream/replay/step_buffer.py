@@ -81,19 +81,19 @@ class StepBuffer:
         if self._partial:
             self._complete(columns, self._everybody if which is None else which)
         else:
-            missing = self.layout.missing(columns.keys())
+            missing = self.layout.missing(columns)
             if missing:
                 raise SchemaMismatch(f"the step lacks the columns {', '.join(missing)}; give them, or say partial=True")
         absent = () if len(columns) == len(self._fields) - 2 else self.layout.absent(columns)
         if which is None and self._level is not None and not self._partial:
-            at = self._level
+            level = self._level
             for name, column in columns.items():
-                self._fields[name][:, at] = column
+                self._fields[name][:, level] = column
             for name in absent:
-                self._fields[name][:, at] = 0
-            self._fields["flags"][:, at] = self._flags
-            self._fields["version"][:, at] = version
-            self._level = at + 1
+                self._fields[name][:, level] = 0
+            self._fields["flags"][:, level] = self._flags
+            self._fields["version"][:, level] = version
+            self._level = level + 1
             self._count += 1
             self.total += 1
             if self._flags.any():
@@ -187,7 +187,7 @@ class StepBuffer:
 
     def _complete(self, columns: Mapping[str, Array], env: Ints) -> None:
         self._require_new(columns, env)
-        for name in self.layout.missing(columns.keys()):
+        for name in self.layout.missing(columns):
             filled = self._partial.get(name)
             lacking = env if filled is None else env[~filled[env]]
             if len(lacking):

@@ -8,7 +8,7 @@ A column with a companion `.present` may be left out, one with `.length` may be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,9 @@ class StepLayout:
         self._take(step, "", count, columns)
         return columns
 
-    def missing(self, given: frozenset[str] | set[str]) -> list[str]:
+    def missing(self, given: Iterable[str]) -> list[str]:
         """Required columns that are not among these."""
-        return sorted(self.required - given)
+        return sorted(self.required.difference(given))
 
     def absent(self, given: Mapping[str, Array]) -> list[str]:
         """Optional columns, and their companions, that a step left out."""
