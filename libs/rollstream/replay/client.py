@@ -357,11 +357,13 @@ class TableClient:
     def _made_draws(self, deadline: Deadline) -> Draws:
         """Both kinds of draws: those of whole batches, and those of items in the place of others."""
         generator = child_generator(self._seed, "split", self.table_id, *self._stream)
+        spec = self._shards.spec(deadline_s=deadline.remaining_s())
         self._draws, self._again = (
             Draws(
                 self._shards.own_links(deadline_s=deadline.remaining_s()),
                 table_id=self.table_id,
                 settings=settings,
+                batch_problem=spec.batch_problem,
                 generator=generator,
                 clock=self._clock,
             )

@@ -9,14 +9,14 @@ for the next call, so that nothing which was drawn is lost when a deadline passe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import DeadlineExceeded, StoreError
+from rollstream.errors import DeadlineExceeded, StoreError, TableError
 from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.samples import SampleRequest, decode_reply, encode_request
 from rollstream.replay.shard_draws import BatchPlan, DrawnItems, Floats, Standing
@@ -54,6 +54,7 @@ class Draws:
 
     Args:
         links: to the shards, for the exclusive use of this object.
+        batch_problem: why a batch of a size can never be served, or nothing (`TableSpec.batch_problem`); shards see parts only.
         generator: of splits and orders.
 
     Attributes:
@@ -66,6 +67,7 @@ class Draws:
         *,
         table_id: str,
         settings: DrawSettings,
+        batch_problem: Callable[[int], str],
         generator: np.random.Generator,
         clock: Clock,
     ) -> None:
@@ -74,6 +76,7 @@ class Draws:
         self._table_id = table_id
         self._path = f"/v1/tables/{table_id}/samples"
         self._settings = settings
+        self._batch_problem = batch_problem
         self._clock = clock
         self._plan = BatchPlan(len(links), generator=generator)
         self._asked = [False] * len(links)
@@ -92,8 +95,8 @@ class Draws:
             TableError: the shards can never serve it.
         """
         plan, ahead = self._plan, self._settings.ahead_batches
-        if len(plan) and plan.batch_items != batch_items:
-            self.forget()
+        if plan.batch_items != batch_items:
+            self._begin_size(batch_items)
         while not plan.ready:
             if any(self._asked):
                 self._collect(deadline.remaining_s())  # what was asked ahead
@@ -143,6 +146,14 @@ class Draws:
             link.close()
 
     # --- inside ----------------------------------------------------------------------------------------------------------
+
+    def _begin_size(self, batch_items: int) -> None:
+        """Batches of another size than those that are planned, or the first for a while."""
+        if len(self._plan):
+            self.forget()
+        problem = self._batch_problem(batch_items) if len(self._links) > 1 else ""
+        if problem:
+            raise TableError(f"table {self._table_id} can never serve this batch: {problem}")
 
     def _ask_now(self, batch_items: int, deadline: Deadline) -> None:
         """Ask for what is owed of the first batch, planning it first, and wait for the answers."""
