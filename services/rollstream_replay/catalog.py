@@ -183,7 +183,9 @@ class Catalog:
         others = [(other, each.shards) for other, each in self._specs().items()]
         twin = keys.table_with_same_tag(table_id, shards=spec.shards, others=others)
         if twin is not None:
-            raise ConfigError(f"table {table_id} would have the keys of table {twin} in Redis; choose another name")
+            raise ConfigError(
+                f"table {table_id} would have the keys of table {twin} (one hash tag in Redis); choose another name"
+            )
         if not spec.rows_of:
             return
         if not table_id.endswith(f".{spec.name}"):

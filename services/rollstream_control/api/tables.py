@@ -108,7 +108,8 @@ async def get_item(request: Request, parts: Parts, experiment: ExperimentId, nam
         )
     if not holders:
         raise Failure(f"replay shard {number}, which holds the item {key}, is not live", status=503, kind="shard-away")
-    answer = await request.app.state.shards.ask(holders[0], f"{experiment}.{name}/items/{key}")
+    shards: Shards = request.app.state.shards
+    answer = await shards.ask(holders[0], f"{experiment}.{name}/items/{key}")
     _require_success([answer], experiment, name)
     return answer.shown()
 

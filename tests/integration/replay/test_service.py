@@ -285,7 +285,7 @@ def test_packed_requests_from_elsewhere_are_answered_as_problems(
     client.create(spec())
     status, content = ask(members, "POST", f"/v1/tables/{table_id}/samples", b"junk")
     assert (status, content["kind"]) == (409, "schema")
-    request = encode_request(SampleRequest(batches=1, batch_items=5, deadline_ms=50))
+    request = encode_request(SampleRequest(counts=np.array([5], np.uint32), deadline_ms=50))
     status, content = ask(members, "POST", f"/v1/tables/{table_id}/samples", request)
     assert (status, content["kind"]) == (504, "deadline")
     status, content = ask(members, "POST", "/v1/tables/nope/samples", request)
