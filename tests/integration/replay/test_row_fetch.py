@@ -149,6 +149,20 @@ def test_items_are_read_as_they_were_written(
     require_runs(fetched, [made.run(wanted, k) for k in range(len(wanted))], wanted.lead)
 
 
+@pytest.mark.parametrize("encoding", ["raw", "zstd"])
+@pytest.mark.parametrize("chunk_rows", [1, 2, 16])
+def test_random_batches_are_read_as_they_were_written(shard: Callable[..., Shard], chunk_rows: int, encoding: str) -> None:
+    made = shard(chunk_rows=chunk_rows, encoding=encoding)
+    fetch, generator = made.fetch(), np.random.default_rng(chunk_rows)
+    for _ in range(25):
+        count, longest = int(generator.integers(1, 40)), int(generator.integers(1, 20))
+        length = generator.integers(1, longest + 1, count) if generator.random() < 0.7 else np.full(count, longest)
+        starts = generator.integers(0, int(generator.integers(1, STREAM_ROWS - longest)), count)  # a short range repeats rows
+        lead = generator.integers(0, length) if generator.random() < 0.5 else np.zeros(count, np.int64)
+        wanted = items(start=starts, length=length, lead=lead, env=generator.integers(0, 2, count))
+        require_runs(fetch.read(wanted), [made.run(wanted, k) for k in range(count)], wanted.lead)
+
+
 @pytest.mark.parametrize("columns", [{"length": 3}, {"length": np.arange(24) % 3 + 1, "lead": np.arange(24) % 2}])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_rows_of_several_shards_stand_in_one_batch(shard: Callable[..., Shard], columns: dict[str, Any], shuffled: bool) -> None:
