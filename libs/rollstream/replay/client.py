@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ class TableClient:
 
     Args:
         ahead_batches: how many batches more than needed are asked for at once; 0 samples at the time of the call, more hides the
-            shards' round trip, at the price of samples that are a few batches old.
+            round trip, at the price of older samples. Not done where `max_times_sampled` uses items up: their rows go with them.
         freshness: `strict` splits a batch over several shards by their masses at the time of the call, which costs a second round
             trip; `relaxed` by those of the last replies. None: strict, but relaxed with `ahead_batches`.
         count_when_consumed: the limiter counts a batch when it is handed out rather than when it was asked ahead.
@@ -356,8 +357,9 @@ class TableClient:
 
     def _made_draws(self, deadline: Deadline) -> Draws:
         """Both kinds of draws: those of whole batches, and those of items in the place of others."""
-        generator = child_generator(self._seed, "split", self.table_id, *self._stream)
         spec = self._shards.spec(deadline_s=deadline.remaining_s())
+        at_once = replace(self._settings, ahead_batches=0)
+        generator = child_generator(self._seed, "split", self.table_id, *self._stream)
         self._draws, self._again = (
             Draws(
                 self._shards.own_links(deadline_s=deadline.remaining_s()),
@@ -367,7 +369,7 @@ class TableClient:
                 generator=generator,
                 clock=self._clock,
             )
-            for settings in (self._settings, DrawSettings(count_when_consumed=self._settings.count_when_consumed))
+            for settings in (at_once if spec.max_times_sampled else self._settings, at_once)
         )
         return self._draws
 
