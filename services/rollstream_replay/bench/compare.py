@@ -63,16 +63,22 @@ class Cell:
         return document
 
     def _ratios(self) -> dict[str, Any]:
-        """Our best figure over each of theirs; more than 1 is better for rates, less for `p50_share`."""
+        """Our best figure over each of theirs: more than 1 is better. Of the median latency it is a share: less is better."""
         ours, theirs = self.figures.values()
         best = max(ours.values(), key=lambda figure: figure.items_per_s)
         ratios = {api: round(best.items_per_s / figure.items_per_s, 3) for api, figure in theirs.items()}
         fastest = min(ratios, key=lambda api: ratios[api])
         document = {"ratios": ratios, "their_best": fastest, "ratio": ratios[fastest]}
+        document["cpu_ratios"] = {api: round(_cpu_us(figure) / _cpu_us(best), 3) for api, figure in theirs.items()}
         if self.operation in ("sample", "sample_strict"):  # batches of equal size on both sides
             quickest = min(theirs.values(), key=lambda figure: figure.batch_p50_ms)
             document["p50_share"] = round(best.batch_p50_ms / quickest.batch_p50_ms, 4)
         return document
+
+
+def _cpu_us(figure: Figure) -> float:
+    """Processor time of an item, in clients and servers; at least a little, so that a ratio is a number."""
+    return max(1e-3, figure.client_cpu_us_per_item + figure.server_cpu_us_per_item)
 
 
 def measure_cell(systems: Sequence[System], operation: Operation, case: TableCase, *, clients: int, pace: Pace) -> Cell:

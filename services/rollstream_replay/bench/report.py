@@ -48,7 +48,7 @@ def _number(value: float | None, digits: int = 0) -> str:
 def _rates(cells: Sequence[Document]) -> str:
     compared = any(THEIRS in cell for cell in cells)
     header = ["item", "selector", "clients", "ours: items/s (MB/s)", "p50 / p99 ms", "µs/item client + server", "setting"]
-    header += ["theirs: items/s, setting", "ratio"] if compared else []
+    header += ["theirs: items/s, setting", "ratio", "of processor time"] if compared else []
     rows = []
     for cell in cells:
         ours = max(cell[OURS].values(), key=lambda figure: figure["items_per_s"])
@@ -64,9 +64,9 @@ def _rates(cells: Sequence[Document]) -> str:
         if THEIRS in cell:
             theirs = cell[THEIRS]
             row.append("<br>".join(f"{api}: {_number(theirs[api]['items_per_s'])}, {theirs[api]['variant']}" for api in theirs))
-            row.append("<br>".join(f"{ratio:.2f}" for ratio in cell["ratios"].values()))
+            row += ["<br>".join(f"{ratio:.2f}" for ratio in cell[name].values()) for name in ("ratios", "cpu_ratios")]
         elif compared:
-            row += ["", ""]
+            row += ["", "", ""]
         rows.append(row)
     return _table(header, rows)
 

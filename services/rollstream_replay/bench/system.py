@@ -21,7 +21,7 @@ __all__ = ["OPERATIONS", "Figure", "Operation", "Run", "System", "TableCase", "V
 
 Operation: TypeAlias = Literal["insert", "sample", "sample_strict", "update"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)
-FLUSH_ITEMS = (40, 256, 1000)
+FLUSH_ITEMS = (40, 256, 1000, 4000)
 """Items between two flushes that are tried, for every system."""
 FLUSH_BYTES_MAX = 64 << 20
 BATCH_ITEMS = 256
