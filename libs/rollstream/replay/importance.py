@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,10 @@ import numpy.typing as npt
 
 from rollstream.errors import ConfigError
 
-__all__ = ["BetaSchedule", "importance_weights"]
+__all__ = ["BetaSchedule", "importance_weights", "rarest"]
+
+NEXT_TO_NOTHING = 1e-100
+"""Share of the mass at which a shard has none: its items have no weight, while others have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +76,13 @@ def importance_weights(
     if normalize == "batch" and len(weight):
         weight = weight / weight.max()
     return weight.astype(np.float32)
+
+
+def rarest(shares: Sequence[float], smallest: Sequence[float]) -> float:
+    """The smallest probability of the table, from each shard's share of the mass and smallest probability; 0: no shard tells.
+
+    >>> rarest([0.75, 0.25], [0.1, 0.2])
+    0.05
+    """
+    known = [share * least for share, least in zip(shares, smallest, strict=True) if share > NEXT_TO_NOTHING and least > 0.0]
+    return min(known, default=0.0)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import SchemaMismatch, TableError
+from rollstream.replay.importance import rarest
 from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.log import DeleteEntry, UpdateEntry, encode_delete, encode_update
 from rollstream.replay.sample import Sample
@@ -265,5 +266,5 @@ def _in_order(parts: list[SampledItems], places: list[Ints], shares: list[float]
 def _min_probability(replies: list[SampleReply], total: float) -> float:
     if len(replies) == 1:
         return replies[0].min_probability
-    smallest = [reply.mass / total * reply.min_probability for reply in replies if reply.min_probability > 0.0 and total > 0.0]
-    return min(smallest, default=0.0)
+    shares = [reply.mass / total if total > 0.0 else 0.0 for reply in replies]
+    return rarest(shares, [reply.min_probability for reply in replies])

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import SchemaMismatch
+from rollstream.replay.importance import rarest
 from rollstream.replay.samples import COLUMNS, SampledItems, SampleReply
 
 __all__ = ["BatchPlan", "DrawnItems", "Standing", "merge_parts", "split_batch"]
@@ -173,15 +174,12 @@ class BatchPlan:
         batch = self._batches.popleft()
         items = self._merged(batch)
         known = [standing for standing in self.standings if standing is not None]
-        smallest = [
-            share * standing.min_probability
-            for share, standing in zip(batch.shares.tolist(), self.standings, strict=True)
-            if standing is not None and share > 0.0 and standing.min_probability > 0.0
-        ]
         return DrawnItems(
             items=items,
             newest_version=max((standing.newest_version for standing in known), default=0),
-            min_probability=min(smallest, default=0.0),
+            min_probability=rarest(
+                batch.shares.tolist(), [0.0 if standing is None else standing.min_probability for standing in self.standings]
+            ),
         )
 
     def _merged(self, batch: _Batch) -> SampledItems:

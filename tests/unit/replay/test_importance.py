@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError
-from rollstream.replay.importance import BetaSchedule, importance_weights
+from rollstream.replay.importance import BetaSchedule, importance_weights, rarest
 
 
 def test_weights_of_a_batch_are_at_most_one() -> None:
@@ -72,3 +72,14 @@ def test_schedules_outside_of_zero_to_one_are_refused() -> None:
         BetaSchedule(start=0.4, end=1.5, over_samples=10)
     with pytest.raises(ConfigError, match="over_samples must be at least 1, got 0; for a constant beta let start be end"):
         BetaSchedule(over_samples=0)
+
+
+def test_the_rarest_item_of_a_table_is_that_of_the_shard_where_it_is_rarest() -> None:
+    assert rarest([0.75, 0.25, 0.0], [0.1, 0.2, 0.5]) == pytest.approx(0.05)
+    assert rarest([1.0], [0.125]) == 0.125
+    assert rarest([0.5, 0.5], [0.0, 0.0]) == 0.0  # no shard tells
+    assert rarest([], []) == 0.0
+
+
+def test_a_shard_whose_items_have_no_weight_has_no_rarest_item() -> None:
+    assert rarest([1.0, 2e-250], [0.125, 0.5]) == 0.125

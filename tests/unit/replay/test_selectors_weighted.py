@@ -51,7 +51,7 @@ def test_priority_zero_is_never_drawn_and_does_not_count() -> None:
     selector.update(np.array([1, 3]), np.array([0.0, 0.0]))
     assert selector.sampleable == 4
     assert set(draw(selector, 1000)) == {0, 1, 2, 3}
-    assert (selector.min_probability, selector.mass) == (0.25, 0.0)
+    assert selector.min_probability == 0.25
     selector.update(np.array([2]), np.array([3.0]))
     selector.remove(np.array([2]))
     assert selector.sampleable == 3
@@ -169,6 +169,24 @@ def test_masses_of_shards_are_measured_from_the_newest_version_that_anyone_named
     fill(by_items, [1.0])
     by_items.advance(10)
     assert by_items.mass == 1.0
+
+
+def test_a_shard_without_weights_is_drawn_from_only_when_all_are_without() -> None:
+    for make in (
+        lambda: PrioritizedSelector(8, exponent=1.0),
+        lambda: LagWeightedSelector(8, exponent=1.0, half_life_versions=1.0),
+    ):
+        two, three, weighty = make(), make(), make()
+        assert two.mass == 0.0
+        fill(two, [0.0] * 2)
+        fill(three, [0.0] * 3)
+        fill(weighty, [1e-30])
+        assert three.mass / two.mass == pytest.approx(1.5)
+        assert two.mass / (two.mass + weighty.mass) < 1e-200
+    behind = LagWeightedSelector(8, exponent=1.0, half_life_versions=1.0)
+    fill(behind, [1.0])
+    behind.advance(1_000_000)
+    assert behind.mass > 0.0
 
 
 def test_the_largest_priorities_do_not_overflow() -> None:

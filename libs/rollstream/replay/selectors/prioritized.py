@@ -36,7 +36,7 @@ class PrioritizedSelector:
 
     @property
     def mass(self) -> float:
-        return self._weighted.total
+        return max(self._weighted.total, self._weighted.least_mass)
 
     @property
     def min_probability(self) -> float:

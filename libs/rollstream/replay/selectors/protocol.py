@@ -56,7 +56,10 @@ class Selector(Protocol):
 
     @property
     def mass(self) -> float:
-        """What batches are split by over the shards of a table: the sum of weights, or `sampleable` where there are none."""
+        """What batches are split by over the shards of a table: the sum of weights, or `sampleable` where there are none.
+
+        Above 0 while there is a member that can be drawn.
+        """
         ...
 
     @property

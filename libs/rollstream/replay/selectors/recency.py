@@ -68,7 +68,7 @@ class _Decaying:
 
     @property
     def mass(self) -> float:
-        return self.slots.total * self.decay.scale()
+        return max(self.slots.total * self.decay.scale(), self.slots.least_mass)
 
     def facts(self) -> dict[str, float]:
         return {"high": float(self.slots.members.high), "newest": float(self.decay.newest)}

@@ -16,6 +16,9 @@ __all__ = ["WeightedSlots"]
 ROUNDS = 8
 """How often distinct draws are tried through the tree; where a few weights are most of the sum, listing all is cheaper."""
 
+WEIGHTLESS = 1e-250
+"""Mass of a member whose weight is 0 while all others' are."""
+
 
 class WeightedSlots:
     """Members, their weights and the draws from them.
@@ -37,6 +40,12 @@ class WeightedSlots:
     @property
     def total(self) -> float:
         return self._tree.total
+
+    @property
+    def least_mass(self) -> float:
+        """What the mass is when no weight tells: so little that the shard is drawn from only when all others have no weight either,
+        and then in proportion to its members."""
+        return self.members.size * WEIGHTLESS
 
     @property
     def min_probability(self) -> float:
