@@ -121,7 +121,7 @@ def _places(size: int, read: Any, *, what: str) -> Iterator[_Place]:
     start = np.frombuffer(read(0, START.itemsize), START)[0]
     if start["magic"] != b"RSEX" or start["layout"] != LAYOUT_VERSION:
         raise SchemaMismatch(
-            f"{what} begins with {start['magic']!r} layout {start['layout']}, this release reads b'RSEX' layout {LAYOUT_VERSION}; "
+            f"{what} begins with {bytes(start['magic'])!r} layout {start['layout']}, this release reads b'RSEX' layout {LAYOUT_VERSION}; "
             "export the table again with this release"
         )
     offset, kind = START.itemsize, ""
