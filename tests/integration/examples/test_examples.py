@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,10 @@ def test_an_environment_of_ones_own_trains(tmp_path: Path, monkeypatch: pytest.M
 def test_a_spec_is_accepted(file: Path) -> None:
     spec = build_spec(SpecOptions(file=file))
     assert spec.algorithm == yaml.safe_load(file.read_text())["algorithm"]
+
+
+def test_recorded_frames_become_batches_of_stacks(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "frames.py"), run_name="__main__")
+    first, *batches = capsys.readouterr().out.splitlines()
+    assert int(first.split("1/")[1].split()[0]) >= 20
+    assert batches == ["observation (32, 4, 84, 84) torch.uint8, next (32, 4, 84, 84), reward 1.0"] * 3
