@@ -25,6 +25,8 @@ __all__ = ["ChunkReply", "Piece"]
 _HEAD_ROOM_BYTES = 16
 _DIRECT_BYTES = 16 << 10  # from here on a place of its own in a receive call costs less than a copy
 _SLICE_BYTES = 64 << 10  # two of these stay in the processor's cache from the socket to the copy out
+_MEDIUM_CHUNK_BYTES = 2 << 10
+_MEDIUM_SLICE_BYTES = 256 << 10  # from that size on, fewer calls save more than the nearest cache does
 _DIRECT_SLICE_BYTES = 1 << 20  # nothing is copied out, and fewer, longer replies cost both sides less
 _SLICE_CHUNKS_MAX = 2048
 _RECEIVE_PARTS_MAX = 512  # half of what the kernel takes at most
@@ -65,7 +67,8 @@ class ChunkReply:
         header = b"$%d\r\n" % chunk_bytes
         self._record_bytes = len(header) + chunk_bytes + 2
         direct_bytes = sum(piece.bytes for piece in pieces if piece.bytes >= _DIRECT_BYTES)
-        slice_bytes = _DIRECT_SLICE_BYTES if direct_bytes else _SLICE_BYTES
+        slice_bytes = _MEDIUM_SLICE_BYTES if chunk_bytes >= _MEDIUM_CHUNK_BYTES else _SLICE_BYTES
+        slice_bytes = _DIRECT_SLICE_BYTES if direct_bytes else slice_bytes
         self.capacity = max(1, min(_SLICE_CHUNKS_MAX, slice_bytes // self._record_bytes))
         self._header_bytes = len(header)
         self._expected = header * self.capacity
