@@ -82,8 +82,9 @@ def load(
     if (changes or max_items or shards > 1) and not create:
         raise ConfigError("settings of the table go with --create; `rollstream replay set` changes those of a living one")
     if is_snapshot(Path(source)):
+        sizes = [f"{name}={value}" for name, value in (("max_items", max_items), ("shards", shards)) if value not in (None, 1)]
         with open_redis(redis_url=redis_url, directory=directory, runs_dir=runs_dir) as redis:
-            restored = load_snapshot(redis, Path(source), name=table, create=create, changes=changes)
+            restored = load_snapshot(redis, Path(source), name=table, create=create, changes=[*changes, *sizes])
         if json:
             write_json(restored.to_json(), "-")
         else:

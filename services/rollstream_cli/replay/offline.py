@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rollstream.config import load
 from rollstream.errors import ConfigError, TableError
 from rollstream.replay import TableClient, TableSpec, TableWriter
 from rollstream.replay.offline import LoadResult, OfflineRows, load_minari, load_npz, write_rows
@@ -70,14 +71,14 @@ def create_table(redis: CellRedis, name: str, *, data: OfflineRows, creation: Cr
         ConfigError: a setting cannot work, or there is such a table with other settings.
     """
     table_id = table_id_of(name)
-    spec = TableSpec(
-        name=table_id.split(".", 1)[1],
-        max_items=creation.max_items or max(1, len(data.rows)),
-        shards=creation.shards,
-        rows=data.row_spec,
-    )
-    fields = changed_fields(creation.changes, present=spec.model_dump(mode="json"))
-    spec = TableSpec.model_validate({**spec.model_dump(mode="json"), **fields})
+    document = {
+        "name": table_id.split(".", 1)[1],
+        "max_items": creation.max_items or max(1, len(data.rows)),
+        "shards": creation.shards,
+        "rows": data.row_spec,
+    }
+    present = load(TableSpec, document, what="table").model_dump(mode="json")
+    spec = load(TableSpec, {**present, **changed_fields(creation.changes, present=present)}, what="table")
     with closing(TableClient(redis.store, redis.address, table_id=table_id, clock=redis.clock)) as client:
         client.create(spec)
     return table_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rollstream.errors import ConfigError
-from rollstream.replay import TableClient, TableSpec
+from rollstream.replay import TableClient
+from rollstream.replay.export_parts import parts_of_file
 from rollstream.replay.offline import dump_npz, shard_of_index
-from rollstream.replay.packed import unpack
 from rollstream.replay.shard_link import ShardLink
 from rollstream.store import ChunkReader
 from rollstream_cli.replay.offline import known_tables, require_table, table_id_of
@@ -22,11 +21,9 @@ from rollstream_cli.replay.settings import changed_fields
 
 __all__ = ["FileResult", "dump_file", "is_snapshot", "load_snapshot"]
 
-MAGIC = b"RSTS"
+MAGIC = b"RSEX"
 INDEX_DEADLINE_S = 300.0
 """How long a shard may take to give the index of a large table."""
-EVERYTHING = 1 << 62
-"""Bytes of rows in a snapshot file: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +74,22 @@ def load_snapshot(redis: CellRedis, path: Path, *, name: str, create: bool, chan
     Args:
         create: make the table, with the settings that the file has.
         changes: of these settings, as on the command line.
+
+    Raises:
+        ConfigError: the table that is to be made is there already.
     """
     began_s = redis.clock.monotonic_s()
-    exported = path.read_bytes()
     table_id = table_id_of(name) if create else require_table(redis, name)
+    fields: dict[str, Any] = {}
+    if create:
+        if table_id in known_tables(redis):
+            raise ConfigError(f"table {table_id} exists already; load into it without --create, or choose another name")
+        stored = next(parts_of_file(path, what=f"file {path}")).content.facts["spec"]
+        fields = {**changed_fields(changes, present=stored), "name": table_id.split(".", 1)[1]}
     with closing(TableClient(redis.store, redis.address, table_id=table_id, clock=redis.clock)) as client:
-        if create:
-            stored = unpack(exported, what=f"file {path}").facts["spec"]
-            fields = changed_fields(changes, present=stored)
-            client.create(TableSpec.model_validate({**stored, **fields, "name": table_id.split(".", 1)[1]}))
-        items = client.restore(exported)
+        items = client.restore_from(path, changes=fields)
     took_s = redis.clock.monotonic_s() - began_s
-    return FileResult(table_id=table_id, path=str(path), items=items, bytes=len(exported), took_s=took_s)
+    return FileResult(table_id=table_id, path=str(path), items=items, bytes=path.stat().st_size, took_s=took_s)
 
 
 def _dump_archive(redis: CellRedis, table_id: str, path: Path) -> int:
@@ -106,12 +107,4 @@ def _dump_archive(redis: CellRedis, table_id: str, path: Path) -> int:
 
 def _dump_snapshot(redis: CellRedis, table_id: str, path: Path) -> int:
     with closing(TableClient(redis.store, redis.address, table_id=table_id, clock=redis.clock)) as client:
-        exported = client.export(rows_max_bytes=EVERYTHING)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(exported)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise ConfigError(f"cannot write the snapshot {path}: {error.strerror or error}") from error
-    return len(unpack(exported, what=f"export of table {table_id}").arrays["number"])
+        return int(client.export_to(path)["items"])

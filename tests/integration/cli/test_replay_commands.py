@@ -44,7 +44,7 @@ def save(path: Path, *, episodes: int, steps: int) -> None:
 @pytest.fixture
 def table(cell: Any, request: pytest.FixtureRequest) -> str:
     """A new table on both shards, filled with 200 transitions."""
-    name = request.node.name.split("[")[0].removeprefix("test_").replace("_", "-")[:40].strip("-")
+    name = request.node.name.split("[")[0].removeprefix("test_").replace("_", "-")[:30].strip("-")
     loaded = cell.json("replay", "load", "walk.npz", "--table", name, "--create", "--shards", "2", "--json")
     assert (loaded["items"], loaded["rows"], loaded["episodes"]) == (200, 220, 20)
     assert loaded["items_per_s"] > 0.0
@@ -168,6 +168,12 @@ def test_a_snapshot_restores_keys_and_priorities(cell: Any, table: str) -> None:
     after = cell.json("replay", "items", table, "--limit", "1000", "--json")["items"]
     assert {entry["key"] for entry in after} == before
     assert all(entry["rows"] is not None for entry in after)
+    restored = cell.json("replay", "load", "walk.snapshot", "--table", f"{table}-2", "--create", "--max-items", "50", "--json")
+    assert restored["items"] == 50
+    assert shown(cell, f"{table}-2")["max_items"] == 50
+    again = cell.run("replay", "load", "walk.snapshot", "--table", f"{table}-2", "--create")
+    assert again.returncode == 2
+    assert "exists already; load into it without --create" in again.stderr
 
 
 def test_data_that_do_not_fit_the_table_are_refused_by_name(cell: Any, table: str) -> None:
@@ -185,6 +191,7 @@ def test_data_that_do_not_fit_the_table_are_refused_by_name(cell: Any, table: st
         (("nobody/knows-v0",), "'nobody/knows-v0'"),
         (("walk.npz", "--rename", "rewards"), "--rename takes ARRAY=COLUMN, such as state=observation"),
         (("walk.npz", "--max-items", "5"), "settings of the table go with --create"),
+        (("walk.npz", "--create", "--set", "max_item=5"), "a table has no setting 'max_item'"),
         (("nobody", "--drop", "x"), "columns of a Minari dataset keep their names"),
     ],
 )
@@ -202,3 +209,9 @@ def test_a_closed_limiter_ends_the_load_with_who_waits(cell: Any) -> None:
     assert "samplers must sample" in done.stderr
     told = json.loads(cell.run("replay", "show", "offline.closed", "--json").stdout)
     assert "writers wait: writers are ahead of the ratio" in told["waits"][0]
+
+
+def test_a_name_that_no_table_can_have_is_refused(cell: Any) -> None:
+    done = cell.run("replay", "load", "walk.npz", "--table", "Walk!", "--create")
+    assert done.returncode == 2
+    assert "name: String should match pattern" in done.stderr
