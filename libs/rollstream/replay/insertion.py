@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Inserter:
         tables: Mapping[str, ItemRule | Sequence[ItemRule]],
         clock: Clock,
         waits: Waits | None = None,
+        while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
         self._store = store
         self._address = address
@@ -47,6 +48,7 @@ class Inserter:
         self._tables = tables
         self._clock = clock
         self._waits = waits
+        self._while_waiting = while_waiting
         self._layout = StepLayout(spec.row_spec)
         self._writers: dict[str, TableWriter] = {}
 
@@ -111,6 +113,7 @@ class Inserter:
                 environments=1,
                 clock=self._clock,
                 waits=self._waits,
+                while_waiting=self._while_waiting,
             )
         return writer
 

@@ -10,7 +10,7 @@ observation. Steps gather in a buffer and are written together; nothing waits fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -60,6 +60,7 @@ class TrajectoryWriter:
         deadline_s: how long a call waits for room, or for Redis to have memory.
         table_wait_s: how long to wait for the tables to be created.
         waits: where waits are shown; None: they are only logged.
+        while_waiting: as of `rollstream.replay.room.Room`.
 
     Raises:
         TableError: a table does not exist; lists those that do.
@@ -80,6 +81,7 @@ class TrajectoryWriter:
         deadline_s: float = 60.0,
         table_wait_s: float = 0.0,
         waits: Waits | None = None,
+        while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
         for name, value in (("environments", environments), ("flush_steps", flush_steps), ("keep_steps", keep_steps)):
             if value < 1:
@@ -104,9 +106,17 @@ class TrajectoryWriter:
             deadline_s=deadline_s,
             waits=waits,
             keep_rows=keep_steps + spec.chunk_rows - 1,
+            while_waiting=while_waiting,
         )
         self._inserter = Inserter(
-            store, address, table_id=f"{experiment}.{spec.name}", spec=spec, tables=tables, clock=clock, waits=waits
+            store,
+            address,
+            table_id=f"{experiment}.{spec.name}",
+            spec=spec,
+            tables=tables,
+            clock=clock,
+            waits=waits,
+            while_waiting=while_waiting,
         )
         rows = spec.row_spec
         capacity = max(2, min(flush_steps, flush_bytes // max(1, rows.row_bytes * environments)))
