@@ -107,19 +107,31 @@ class RowSender:
             return self._insist(attempt, error, deadline_s=deadline_s, held_bytes=parcel.stored_bytes)
 
     def settle(self, *, deadline_s: float) -> None:
-        """Wait until Redis has stored the flush that was begun last; raises as `begin`. The flush stays begun."""
+        """Wait until Redis has stored the flush that was begun last; raises as `begin`, at this deadline. The flush stays begun."""
         try:
             self._chunks.settle()
         except StoreUnavailable as error:
-            self._insist(self._chunks.settle, error, deadline_s=deadline_s, held_bytes=0)
+            away_s = min(deadline_s, self._away_s)
+            self._insist(self._chunks.settle, error, deadline_s=deadline_s, held_bytes=0, away_s=away_s)
 
     def close(self) -> None:
         """Close the connection; the sender connects again when used again."""
         self._chunks.close()
 
-    def _insist(self, attempt: Callable[[], T], error: StoreUnavailable, *, deadline_s: float, held_bytes: int) -> T:
+    def _insist(
+        self,
+        attempt: Callable[[], T],
+        error: StoreUnavailable,
+        *,
+        deadline_s: float,
+        held_bytes: int,
+        away_s: float | None = None,
+    ) -> T:
         """Try again until the deadline of what is the matter: Redis is full, or Redis is away."""
-        deadlines = {True: Deadline(self._clock, after_s=deadline_s), False: Deadline(self._clock, after_s=self._away_s)}
+        deadlines = {
+            True: Deadline(self._clock, after_s=deadline_s),
+            False: Deadline(self._clock, after_s=self._away_s if away_s is None else away_s),
+        }
         began_s = self.waited_s
         while True:
             full = is_out_of_memory(error)

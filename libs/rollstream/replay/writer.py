@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, StoreUnavailable, TableError
 from rollstream.metrics import Waits
 from rollstream.replay.cut_items import ExplicitItems
 from rollstream.replay.flush_entry import TableRules, entry_of, keys_by_table
@@ -246,8 +246,11 @@ class TableWriter:
         Raises:
             DeadlineExceeded: as `wait_for_room`. What was written is safe in Redis in any case.
         """
+        self._require_same_process()
         deadline = Deadline(self._clock, after_s=deadline_s)
-        self.settle(deadline_s=deadline_s)
+        if self._held is not None:
+            self._send(self._held, deadline)
+        self._settle(deadline, "its rows to be admitted")
         self._room.wait_until_admitted(deadline)
 
     def close(self, *, deadline_s: float = 30.0) -> None:
@@ -356,9 +359,18 @@ class TableWriter:
         if not self._table_exists():
             self._wait_for_table(deadline)
         if not self._room.there():
-            self._sender.settle(deadline_s=deadline.remaining_s())
+            self._settle(deadline, "room for its next rows")
             self._room.wait(deadline)
         return deadline.waited_s()
+
+    def _settle(self, deadline: Deadline, what: str) -> None:
+        try:
+            self._sender.settle(deadline_s=deadline.remaining_s())
+        except StoreUnavailable as error:
+            raise DeadlineExceeded(
+                f"table {self.table_id} shard {self.shard}: writer {self.writer_id} waited {deadline.waited_s():.1f} s for {what} "
+                f"while Redis is away: {error}"
+            ) from error
 
     def _table_exists(self) -> bool:
         """Whether all tables were created; checks once that they have our rows."""
