@@ -10,7 +10,18 @@ import pytest
 
 from rollstream.clock import SystemClock
 from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
-from rollstream.replay import EachRow, Episode, NStep, Pattern, TrajectoryWriter, condition, pattern_table, step
+from rollstream.replay import (
+    EachRow,
+    Episode,
+    NStep,
+    Pattern,
+    Sequence,
+    TableClient,
+    TrajectoryWriter,
+    condition,
+    pattern_table,
+    step,
+)
 from rollstream.replay.log import InsertEntry, decode_insert
 from rollstream.spaces import Column, RowSpec, optional
 from rollstream.store import Address, Store, keys
@@ -295,6 +306,40 @@ def test_recorded_rows_must_have_all_columns(log: Log) -> None:
         writer.insert({"action": np.zeros(3, np.int64)})
     with pytest.raises(SchemaMismatch, match="there are no columns to insert"):
         writer.insert({})
+
+
+def test_what_is_sampled_are_the_steps_that_were_appended(replay_service: Any, store: Store, address: Address, log: Log) -> None:
+    """All the way: two tables over the same rows, one through a pattern, one of sequences with burn-in."""
+    pattern = Pattern(
+        {"pair": step["observation"][[-3, -1]], "action": step["action"][-2]}, conditions=[condition.step_index % 2 == 0]
+    )
+    sequences = TableClient(store, address, table_id=f"{EXPERIMENT}.replay", clock=CLOCK)
+    pairs = TableClient(store, address, table_id=f"{EXPERIMENT}.pairs", clock=CLOCK)
+    sequences.create(log.spec(rows=ROWS, chunk_rows=2))
+    pairs.create(pattern_table(pattern, ROWS, name="pairs", max_items=1000, rows_of="replay", chunk_rows=2))
+    tables = {"replay": Sequence(length=4, stride=4, burn_in=2), "pairs": pattern}
+    with log.writer(tables, environments=3, flush_steps=5, keep_steps=4) as writer:
+        for number in range(40):
+            done = np.array([number % 10 == 9] * 3)
+            writer.append(at(number, 3), terminated=done, final={"observation": at(number + 1, 3)["observation"]}, version=number)
+            if number == 22:
+                (key,) = writer.create_item("replay", env=1, last=3, priority=0.25).tolist()
+        writer.flush(deadline_s=20)
+        assert (sequences.info()["items"], pairs.info()["items"]) == (4 * 3 * 3 + 1, 4 * 4 * 3 + 4 * 3 * 1)
+        named = sequences.get(np.array([key], np.uint64))
+        assert (named.rows["action"][0, :3].tolist(), named.priority.tolist()) == ([20, 21, 22], [0.25])
+        assert named.version.tolist() == [22]
+        sample = sequences.sample(batch_items=64, deadline_s=10)
+        for item in range(64):
+            action = sample.rows["action"][item][sample.mask[item]]
+            first = int(action[0])
+            assert action[: len(action) - 1].tolist() == list(range(first, first + len(action) - 1))
+            assert int(sample.lead[item]) in (0, 2)
+        seen = pairs.sample(batch_items=64, deadline_s=10)
+        assert (seen.rows["pair"][:, 1, 0] - seen.rows["pair"][:, 0, 0]).tolist() == [2.0] * 64
+        assert seen.rows["action"].tolist() == (seen.rows["pair"][:, 0, 0] + 1).tolist()
+    sequences.close()
+    pairs.close()
 
 
 @pytest.fixture(autouse=True)
