@@ -3,11 +3,12 @@
     writer ─▶ rows (Redis strings) + log (Redis stream) ─▶ shard: index, limiter ─▶ client: sample, fetch rows, return priorities
 
 Actors use `TableWriter`, learners `TableClient`; the shard's own parts (`rollstream.replay.shard`) are for the replay service.
-`SampleDataset` is loaded when it is asked for, as it needs torch.
+`LocalReplay` is all of it in one process. What services do not need is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rollstream.replay import conditions as condition
@@ -44,6 +45,8 @@ from rollstream.replay.writer import TableWriter, WriteResult
 
 if TYPE_CHECKING:
     from rollstream.replay.dataset import SampleDataset
+    from rollstream.replay.local import LocalReplay
+    from rollstream.replay.offline import load_minari, load_npz
 
 __all__ = [
     "BetaSchedule",
@@ -55,6 +58,7 @@ __all__ = [
     "ItemRule",
     "LagWeighted",
     "Lifo",
+    "LocalReplay",
     "MaxHeap",
     "MinHeap",
     "MinSize",
@@ -87,6 +91,8 @@ __all__ = [
     "condition",
     "importance_weights",
     "infer_rows",
+    "load_minari",
+    "load_npz",
     "n_step",
     "pattern_items",
     "pattern_table",
@@ -97,9 +103,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "SampleDataset":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rollstream.replay.dataset import SampleDataset
+LOADED_WHEN_ASKED_FOR = {
+    "LocalReplay": "rollstream.replay.local",
+    "SampleDataset": "rollstream.replay.dataset",
+    "load_minari": "rollstream.replay.offline",
+    "load_npz": "rollstream.replay.offline",
+}
 
-    return SampleDataset
+
+def __getattr__(name: str) -> Any:
+    if name not in LOADED_WHEN_ASKED_FOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(LOADED_WHEN_ASKED_FOR[name]), name)

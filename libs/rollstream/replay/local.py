@@ -31,6 +31,7 @@ from rollstream.replay.offline import LoadResult, OfflineRows, write_rows
 from rollstream.replay.rules import EachRow, ItemRule, Transition
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.spec_changes import IMMUTABLE
+from rollstream.replay.trajectory_writer import TrajectoryWriter
 from rollstream.replay.writer import TableWriter
 from rollstream.store import Address, Store, keys
 
@@ -161,6 +162,26 @@ class LocalReplay:
         )
         self._writers.add(made)
         return made
+
+    def trajectory_writer(
+        self, tables: Mapping[str, ItemRule | Sequence[ItemRule]], *, environments: int, **options: Any
+    ) -> TrajectoryWriter:
+        """A writer of steps (`TrajectoryWriter`, which says what `options` there are).
+
+        Args:
+            tables: by name, the rules that make its items; all over the same rows.
+        """
+        table_ids = [self._known(table) for table in tables]
+        return TrajectoryWriter(
+            self._store,
+            self._address,
+            experiment=EXPERIMENT,
+            tables=tables,
+            environments=environments,
+            clock=self._clock,
+            while_waiting=lambda blocked: self._shards.while_writing(table_ids[0], blocked=blocked),
+            **options,
+        )
 
     def client(self, table: str, **options: Any) -> TableClient:
         """A client that samples a table (`TableClient`, which says what `options` there are)."""

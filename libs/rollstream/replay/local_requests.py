@@ -83,7 +83,7 @@ class LocalLink:
         if (method, what) == ("POST", "/samples"):
             return encode_reply(self._shards.sample(table_id, self._shard, decode_request(body)))
         with self._shards.locked():
-            self._shards.pump(acknowledge=True)
+            self._shards.pump()
             reply = self._reply(method, table_id, what, dict(parse_qsl(parts.query)), body)
             return reply if isinstance(reply, bytes) else json.dumps(reply).encode()
 

@@ -32,6 +32,8 @@ LEASE_TTL_S = 30.0
 """Nothing renews a lease while nobody calls, so it is long; one that ran out is taken back if nobody took it."""
 SHORTEST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.02
+HOPELESS_AFTER_S = 0.05
+"""What this thread has just sent is in Redis by then."""
 WRITER_SLICE_S = 3.0
 """A writer that waits comes by at least this often; until then whoever pumps gives it its credit at once."""
 """Pauses of one who waits for another thread or process, before looking again."""
@@ -259,7 +261,8 @@ class LocalShards:
                 request = replace(request, consumed=0)
                 batch_items = int(request.counts[0])
                 self.pump(acknowledge=True)
-                if deadline.passed() or (table.spec.shards == 1 and self.nobody_else()):
+                hopeless = table.spec.shards == 1 and deadline.waited_s() > HOPELESS_AFTER_S and self.nobody_else()
+                if deadline.passed() or hopeless:
                     raise DeadlineExceeded(self._why_no_sample(table_id, shard, batch_items, deadline.waited_s()))
                 self._changed.wait(min(pause_s, max(SHORTEST_PAUSE_S, deadline.remaining_s())))
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

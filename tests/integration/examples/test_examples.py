@@ -81,3 +81,18 @@ def test_recorded_frames_become_batches_of_stacks(capsys: pytest.CaptureFixture[
     first, *batches = capsys.readouterr().out.splitlines()
     assert int(first.split("1/")[1].split()[0]) >= 20
     assert batches == ["observation (32, 4, 84, 84) torch.uint8, next (32, 4, 84, 84), reward 1.0"] * 3
+
+
+def test_prioritized_replay_in_one_process_keeps_its_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "replay_local.py"), run_name="__main__")
+    written, batch = capsys.readouterr().out.splitlines()
+    ratio = float(written.split("each sampled ")[1].split()[0])
+    assert 3.5 <= ratio <= 4.2
+    assert batch.startswith("a batch: observation (64, 4, 4), weights from")
+
+
+def test_an_archive_becomes_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "replay_offline.py"), run_name="__main__")
+    loaded, batch = capsys.readouterr().out.splitlines()
+    assert loaded == "1020 rows of 20 episodes made 180 sequences"
+    assert batch == "a batch: (32, 16, 3), its cores begin at column 5"
