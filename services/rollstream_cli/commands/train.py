@@ -106,7 +106,7 @@ def train_in_cell(
         cell_dir,
         runs_dir=runs_dir,
         actors=spec.actors,
-        replay_shards=1 if needs_replay(spec.algorithm) else 0,
+        replay_shards=int(spec.settings.get("table_shards", 1)) if needs_replay(spec.algorithm) else 0,
         environment_id=spec.environment.id,
     )
     training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console, clock=SystemClock())
