@@ -263,6 +263,7 @@ def test_empty_batches_change_nothing(rule: Sampler) -> None:
     life.selector.insert(nothing, no_weights, numbers=nothing, versions=nothing)
     life.selector.update(nothing, no_weights)
     life.selector.remove(nothing)
+    assert len(life.selector.select(0, generator=child_generator(1, "none"), uses_left=None).slots) == 0
     assert life.selector.probability(np.array([0, 3, 23])).tolist() == before
     assert len(life.selector.select_distinct(len(life.members), generator=child_generator(1, "all"))) == len(life.members)
 

@@ -211,8 +211,6 @@ def test_a_plug_in_that_never_names_some_items_can_still_empty_a_table() -> None
 
 
 def test_an_unknown_plug_in_is_refused_and_known_ones_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"selector plug-in 'newset' is not known here; did you mean 'newest'\?"):
-        make_selector(Plugin(name="newset"), capacity=8)
     with pytest.raises(ConfigError, match=r"'xyz' is not known here; known: .*newest, .*register it with register_selector"):
         make_selector(Plugin(name="xyz"), capacity=8)
 
@@ -245,7 +243,7 @@ def test_an_installed_plug_in_is_found_by_its_entry_point(tmp_path: Path, monkey
     selector = make_selector(Plugin(name="lowest"), capacity=5)
     fill(selector, [4, 3])
     assert set(draw(selector, 9)) == {3}
-    with pytest.raises(ConfigError, match=r"'lowset' is not known here; did you mean 'lowest'\?"):
+    with pytest.raises(ConfigError, match=r"'lowset' is not known here; known: .*lowest, "):
         make_selector(Plugin(name="lowset"), capacity=5)
 
 

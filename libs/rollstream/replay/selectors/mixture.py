@@ -83,8 +83,8 @@ class MixtureSelector:
 
     def select(self, count: int, *, generator: np.random.Generator, uses_left: npt.NDArray[Any] | None) -> Selection:
         counts = generator.multinomial(count, self._shares)
-        drawn: list[Ints] = []
-        probability: list[Floats] = []
+        drawn: list[Ints] = [np.zeros(0, np.int64)]
+        probability: list[Floats] = [np.zeros(0)]
         for asked, wanted in enumerate(counts.tolist()):
             if not wanted:
                 continue

@@ -68,7 +68,7 @@ class PassSelector:
             self._came[part] = True
             parts.append(part)
             missing -= len(part)
-        slots = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        slots = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.zeros(0, np.int64)])
         return Selection(slots=slots, probability=self.probability(slots))
 
     def select_distinct(self, count: int, *, generator: np.random.Generator) -> Ints:

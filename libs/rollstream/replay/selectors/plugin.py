@@ -50,7 +50,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.config import suggestion
 from rollstream.errors import ConfigError, TableError
 from rollstream.replay.selectors.protocol import Counts, Floats, Ints, Selection
 from rollstream.replay.selectors.slot_set import SlotSet
@@ -97,10 +96,10 @@ def _factory(name: str) -> Callable[..., CustomSelector]:
     if name in installed:
         factory: Callable[..., CustomSelector] = installed[name].load()
         return factory
-    known = sorted({*_registered, *installed})
+    known = ", ".join(sorted({*_registered, *installed})) or "none"
     raise ConfigError(
-        f"selector plug-in {name!r} is not known here{suggestion(name, known)}; register it with register_selector, or install a "
-        f"package that has it as an entry point in the group {ENTRY_POINTS} where the replay shards run"
+        f"selector plug-in {name!r} is not known here; known: {known}; register it with register_selector, or install a package "
+        f"that has it as an entry point in the group {ENTRY_POINTS} where the replay shards run"
     )
 
 
