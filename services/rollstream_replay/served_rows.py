@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rollstream.clock import Clock
 from rollstream.metrics import Waits
 from rollstream.replay.chunks import ChunkAddresses
-from rollstream.replay.shard import LogEntries, TableShard
+from rollstream.replay.shard import LogEntries, Progress, TableShard
 from rollstream.replay.spec import TableSpec
 from rollstream_replay.served_table import ServedTable
 
@@ -54,6 +54,7 @@ class ServedRows:
         writers_dirty, samples_dirty: there is credit or a reason for writers to tell; numbers have changed.
         orphans_swept: chunks that were deleted because nobody needed them.
         snapshot_failed_s: when the last snapshot could not be saved; None when it was.
+        writers_near_bound: a writer has half of what it may have in the log admitted, and not been told yet.
         writing: held while something of these rows is written, so that nothing is written after they were dropped.
     """
 
@@ -65,6 +66,8 @@ class ServedRows:
         self.orphans_swept = 0
         self.snapshot_failed_s: float | None = None
         self.writing = asyncio.Lock()
+        self.writers_near_bound = False
+        self._told: dict[int, int] = {}
         self._clock = clock
         self._waits = waits
         self._heard_s: dict[int, float] = {}
@@ -116,6 +119,7 @@ class ServedRows:
             now_s = self._clock.monotonic_s()
             self._heard_s.update(dict.fromkeys(granted, now_s))
             self.writers_dirty = True
+            self._look_at_bounds(granted)
         for table in self.tables.values():
             if table.samplers:
                 table.serve_waiting()
@@ -124,6 +128,19 @@ class ServedRows:
             self._fresh_garbage.append(garbage)
         self._record_waiting_writers()
         return inserted > 0
+
+    def _look_at_bounds(self, granted: list[int]) -> None:
+        streams, half = self.shard.group.rows.streams, max(1, self.shard.table.spec.unread_entries // 2)
+        for writer in granted:
+            if writer in streams and streams[writer].sequence - self._told.get(writer, 0) >= half:
+                self.writers_near_bound = True
+
+    def progress(self) -> Progress:
+        """What is to be acknowledged now."""
+        progress = self.shard.progress()
+        self._told.update(progress.granted)
+        self.writers_dirty = self.samples_dirty = self.writers_near_bound = False
+        return progress
 
     def _record_waiting_writers(self) -> None:
         waiting = bool(self.shard.insert_waits_for())
@@ -184,6 +201,7 @@ class ServedRows:
         for writer in [writer for writer, heard_s in self._heard_s.items() if now_s - heard_s > FORGET_WRITER_AFTER_S]:
             self.shard.group.forget_writer(writer)
             del self._heard_s[writer]
+            self._told.pop(writer, None)
 
     def blocked(self, table_id: str) -> Blocked | None:
         """Whether writers and samplers of a table both wait, since when and for what."""

@@ -188,6 +188,8 @@ class ShardServer:
             asyncio.get_running_loop().call_soon(self.advance, rows)
         if rows.writers_dirty or rows.samples_dirty:
             self._upkeep.dirty.set()
+        if rows.writers_near_bound:
+            self._upkeep.hurry.set()
 
     def advance_table(self, table_id: str) -> None:
         """`advance` for the rows of a table, if it is still there."""

@@ -37,9 +37,10 @@ TIDY_EVERY_S = 0.5
 POSITION_EVERY_S = 1.0
 SHARED_POSITION_EVERY_S = 0.05
 """How soon a change of numbers alone is written down; sooner where other shards count with them."""
-READ_PAUSE_S = 0.003
+READ_PAUSE_S = 0.001
 ACKNOWLEDGE_PAUSE_S = 0.008
-"""Pauses after a read and after an acknowledgement: under load several flushes share one, and writers have more in flight."""
+"""Pauses after a read and after an acknowledgement, so that under load several flushes share one. The second is cut short for a writer
+that has used half of what it may have in the log: it would stand still."""
 REPEAT_CREDIT_EVERY_S = 5.0
 FULL_PAUSE_S = 0.5
 """Between two attempts to write while Redis is full."""
@@ -52,10 +53,12 @@ class Upkeep:
 
     Attributes:
         dirty: set it when something is to be acknowledged.
+        hurry: set it when that should not wait for more.
     """
 
     def __init__(self, server: ShardServer, *, sweep_every_s: float) -> None:
         self.dirty = asyncio.Event()
+        self.hurry = asyncio.Event()
         self._server = server
         self._sweep_every_s = sweep_every_s
         self._changes_id = "$"
@@ -143,12 +146,20 @@ class Upkeep:
                 await self._acknowledge_one(rows)
             if later_s:
                 asyncio.get_running_loop().call_later(later_s, self.dirty.set)
-            await asyncio.sleep(ACKNOWLEDGE_PAUSE_S)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Let several flushes share an acknowledgement, unless a writer might stand still meanwhile."""
+        if any(rows.writers_near_bound for rows in self._server.rows.values()):
+            return
+        self.hurry.clear()
+        timer = asyncio.get_running_loop().call_later(ACKNOWLEDGE_PAUSE_S, self.hurry.set)
+        await self.hurry.wait()
+        timer.cancel()
 
     async def _acknowledge_one(self, rows: ServedRows) -> None:
         server, shard = self._server, rows.shard
-        rows.writers_dirty = rows.samples_dirty = False
-        progress = shard.progress()
+        progress = rows.progress()
         try:
             async with rows.writing:
                 if not server.holds(rows):
