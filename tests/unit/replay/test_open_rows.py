@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from rollstream.errors import ConfigError
+from rollstream.replay.cut_items import ExplicitItems
 from rollstream.replay.open_rows import OpenRows
-from rollstream.replay.rules import NStep
+from rollstream.replay.rules import NStep, TdMix
 from rollstream.spaces import Flag
 
 DTYPE = np.dtype([("flags", "u1"), ("version", "<u4"), ("value", "<i4")])
@@ -76,3 +78,59 @@ def test_environments_without_new_rows_keep_their_place() -> None:
     cut = state.cut(rows, np.array([0, 0, 4]), closing=False)
     assert cut.item_env.tolist() == [1, 1]
     assert cut.keep.tolist() == [2, 2]
+
+
+def test_an_environment_may_be_padded_so_that_all_its_rows_are_written() -> None:
+    rows = stream(10, episode_rows=5)
+    state = OpenRows(DTYPE, environments=2, rule=NStep(1), chunk_rows=4)
+    cut = state.cut(np.concatenate([rows[:5], rows[:6]]), np.array([0, 5, 11]), closing=False, pad=np.array([True, False]))
+    assert cut.end.tolist() == [8, 4]
+    assert cut.payload[1].view(DTYPE)["flags"].tolist() == [int(Flag.FINAL | Flag.TERMINATED), *[int(Flag.PAD)] * 3]
+    assert sorted(zip(cut.item_env.tolist(), cut.start.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+    ]
+    state.advance(cut)
+    assert state.waiting_rows == 2
+    cut = state.cut(rows[5:8], np.array([0, 3, 3]), closing=True)
+    assert list(zip(cut.episode_env.tolist(), cut.episode_start.tolist(), strict=True)) == [(0, 8), (1, 5)]
+    assert sorted(zip(cut.item_env.tolist(), cut.start.tolist(), strict=True)) == [(0, 8), (0, 9), (1, 3)]
+
+
+def test_newest_rows_are_kept_for_items_that_are_asked_for() -> None:
+    state = OpenRows(DTYPE, environments=1, rule=[], chunk_rows=1, keep_rows=3)
+    rows = stream(12, episode_rows=50)
+    for begin in range(0, 12, 4):
+        cut = state.cut(rows[begin : begin + 4], np.array([0, 4]), closing=False)
+        assert cut.keep.tolist() == [begin + 1]
+        state.advance(cut)
+
+
+def test_an_item_that_is_asked_for_waits_until_its_rows_are_written() -> None:
+    state = OpenRows(DTYPE, environments=2, rule=[], chunk_rows=4, keep_rows=1)
+    rows = stream(8, episode_rows=50)
+    asked = ExplicitItems(
+        env=np.array([1, 1]),
+        start=np.array([0, 2]),
+        length=np.array([3, 4]),
+        table=np.zeros(2, np.uint8),
+        key=np.array([11, 12], np.uint64),
+        priority=np.array([1.0, np.nan], np.float32),
+    )
+    first = state.cut(np.concatenate([rows[:6]] * 2), np.array([0, 6, 12]), closing=False, explicit=asked)
+    assert first.items.rest.key.tolist() == [11]
+    assert first.keep.tolist() == [3, 2]
+    state.advance(first)
+    second = state.cut(rows[6:8], np.array([0, 0, 2]), closing=False)
+    assert second.items.rest.key.tolist() == [12]
+    assert (second.item_env.tolist(), second.start.tolist(), second.length.tolist()) == ([1], [2], [4])
+
+
+def test_a_rule_must_find_its_columns() -> None:
+    with pytest.raises(ConfigError, match="NStep looks at the column 'td', which must be a scalar column of the rows; they have"):
+        OpenRows(DTYPE, environments=1, rule=NStep(1, priority=TdMix("td")), chunk_rows=1)
