@@ -92,6 +92,10 @@ class TableSpec(Frozen):
         for name in wanted:
             if name not in names:
                 raise ConfigError(f"view and stack name the column {name!r}, the rows have: {', '.join(names)}")
+        shown = [view.name for view in self.view]
+        twice = next((name for name in shown if shown.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"two views have the name {twice!r}, of which samples could show only one; rename one of them")
         for name, frames in self.stack.items():
             if not 1 <= frames <= 256:
                 raise ConfigError(f"stack of {name} must be between 1 and 256 frames, got {frames}")

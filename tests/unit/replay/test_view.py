@@ -9,6 +9,7 @@ import pytest
 
 from rollstream.config import Frozen, load
 from rollstream.errors import ConfigError
+from rollstream.replay.spec import TableSpec
 from rollstream.replay.view import ColumnView, stacked_run, viewed
 
 
@@ -73,3 +74,10 @@ def test_stacks_of_runs_without_a_boundary_copy_nothing() -> None:
     assert stacks.tolist() == expected.tolist()
     assert stacks[0].tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5]]
     assert stacks[1, :2].tolist() == [[8, 8, 8], [8, 8, 9]]
+
+
+def test_two_views_of_one_name_are_refused() -> None:
+    rows = (("observation", "<f4", ()),)
+    with pytest.raises(ConfigError, match="two views have the name 'x', of which samples could show only one"):
+        TableSpec(name="t", max_items=1, rows=rows, view=(view(index=-1), view(index=-2)))
+    assert TableSpec(name="t", max_items=1, rows=rows, view=(view(index=-1),)).view
