@@ -57,7 +57,7 @@ def train(
             Path(folder) / "cell",
             runs_dir=Path(folder),
             actors=spec.actors,
-            replay_shards=1 if needs_replay(spec.algorithm) else 0,
+            replay_shards=int(spec.settings.get("table_shards", 1)) if needs_replay(spec.algorithm) else 0,
             environment_id=spec.environment.id,
         )
         measured = TrainingBench(

@@ -144,7 +144,7 @@ class Replay(Values):
     """Replay shards: the index of tables."""
 
     shards: int = Field(default=1, ge=1, le=64)
-    """Replay processes; each table lives on the first of them, further ones stand idle. One holds the index of millions of items."""
+    """Replay processes; a table is spread over as many as its spec says (`table_shards`). One holds the index of millions of items."""
     resources: Resources = Resources(requests={"cpu": "100m", "memory": "128Mi"}, limits={"memory": "2Gi"})
     """Requests and limits of a shard: some 50 bytes an item."""
 
