@@ -49,6 +49,7 @@ class Sample:
         age_rows: u4 [B], rows written to its shard since it came.
         weights: f4 [B], importance weights, when they were asked for.
         rows: arrays [B, L, ...] by column, always with `flags` and `version`; under a view the views, [B, ...] or [B, k, ...].
+            Views and stacks may share memory with one another; copy what you want to change.
         mask: bool [B, L], where a row is.
     """
 

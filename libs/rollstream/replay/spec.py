@@ -118,8 +118,8 @@ class TableSpec(Frozen):
             )
         if self.shards > 1 and goes_by_order(self.sampler):
             raise ConfigError(
-                f"shards == 1 fails: {self.shards}; the sampler {self.sampler.kind} names one item of the whole table, which no shard knows; "
-                "use one shard, or a sampler that draws at random"
+                f"shards == 1 fails: {self.shards}; the sampler {self.sampler.kind} names one item of the whole table, which no shard "
+                "knows; use one shard, or a sampler that draws at random"
             )
         if self.max_bytes is not None and self.max_bytes < self.shards * self.chunk_memory_bytes(""):
             raise ConfigError(
