@@ -205,8 +205,10 @@ class LocalReplay:
         """
         from rollstream.replay.offline.npz import rows_from_arrays
 
-        found = data if isinstance(data, OfflineRows) else rows_from_arrays(data, source="the arrays")
-        fitted = found.fitted(self.spec(table).row_spec)
+        rows = self.spec(table).row_spec
+        names = tuple(rows.dtype.names or ())
+        found = data if isinstance(data, OfflineRows) else rows_from_arrays(data, source="the data given", keep=names)
+        fitted = found.fitted(rows)
         chosen = rule or (Transition() if found.episodic else EachRow())
         with contextlib.ExitStack() as writers:
             made = [self.writer(table, chosen, environments=1, shard=shard) for shard in range(self.spec(table).shards)]

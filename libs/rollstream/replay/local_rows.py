@@ -14,7 +14,7 @@ from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.shard import LogEntries, TableShard
 from rollstream.store import ChunkReader, keys
 
-__all__ = ["LocalRows"]
+__all__ = ["LocalRows", "read_logs"]
 
 TIDY_EVERY_S = 0.5
 """Between two deletions of rows; rows go at the second after they lost their last item, for somebody may be fetching them."""
@@ -105,7 +105,7 @@ class LocalRows:
             self.shard.unlink(self._reader, ChunkAddresses.concatenate(garbage))
 
 
-def read_logs(client: Any, cursors: Mapping[str, str], *, count: int) -> dict[str, LogEntries]:
+def read_logs(client: Any, *, cursors: Mapping[str, str], count: int) -> dict[str, LogEntries]:
     """What came into several logs since the cursors, without waiting."""
     reply = client.xread(dict(cursors), count=count)
     return {name.decode(): entries for name, entries in reply}

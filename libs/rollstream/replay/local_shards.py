@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rollstream.clock import Clock, Deadline
@@ -21,7 +22,7 @@ from rollstream.replay.local_rows import LocalRows, read_logs
 from rollstream.replay.local_server import THREAD_PREFIX
 from rollstream.replay.position import TableCounts
 from rollstream.replay.samples import SampleReply, SampleRequest
-from rollstream.replay.shard import TableShard
+from rollstream.replay.shard import Guard, TableShard
 from rollstream.replay.spec import TableSpec
 from rollstream.store import Address, ChunkReader, Lease, Store, keys
 
@@ -201,7 +202,7 @@ class LocalShards:
                 )
             self._leases[number] = lease
 
-    def _guard(self, number: int) -> Callable[[str, Any], list[Any]]:
+    def _guard(self, number: int) -> Guard:
         def guard(what: str, fill: Any) -> list[Any]:
             lease = self._leases.get(number)
             if lease is None:
@@ -226,7 +227,7 @@ class LocalShards:
             full = True
             while full and self._rows:
                 cursors = {rows.log_key: rows.shard.cursor for rows in self._rows.values()}
-                read: Any = self.store.run("read the logs", lambda client, at=cursors: read_logs(client, at, count=READ_ENTRIES))
+                read: Any = self.store.run("read the logs", partial(read_logs, cursors=cursors, count=READ_ENTRIES))
                 for rows in self._rows.values():
                     rows.take(read.get(rows.log_key, ()))
                 full = any(len(entries) >= READ_ENTRIES for entries in read.values())

@@ -73,7 +73,7 @@ def load(
     """Load recorded data into a table, and say how fast it went."""
     from rollstream.errors import ConfigError
     from rollstream_cli.output import result_console, write_json
-    from rollstream_cli.replay.offline import Creation, create_table, load_rows, read_source, require_table
+    from rollstream_cli.replay.offline import Creation, columns_of, create_table, load_rows, read_source, require_table
     from rollstream_cli.replay.redis_of_cell import open_redis
     from rollstream_cli.replay.snapshot_files import is_snapshot, load_snapshot
 
@@ -90,8 +90,10 @@ def load(
         else:
             result_console().print(restored.told, markup=False, soft_wrap=True)
         return
-    data = read_source(source, rename=dict(_pairs(rename or [])), drop=drop or [], float32=float32)
+    renames = dict(_pairs(rename or []))
     with open_redis(redis_url=redis_url, directory=directory, runs_dir=runs_dir) as redis:
+        keep = () if create else columns_of(redis, table)
+        data = read_source(source, rename=renames, drop=drop or [], keep=keep, float32=float32)
         if create:
             creation = Creation(changes=changes, max_items=max_items, shards=shards)
             table_id = create_table(redis, table, data=data, creation=creation)

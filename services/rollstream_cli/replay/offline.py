@@ -17,7 +17,7 @@ from rollstream_cli.replay.item_rule import item_rule
 from rollstream_cli.replay.redis_of_cell import CellRedis
 from rollstream_cli.replay.settings import changed_fields
 
-__all__ = ["Creation", "create_table", "known_tables", "load_rows", "read_source", "require_table", "table_id_of"]
+__all__ = ["Creation", "columns_of", "create_table", "known_tables", "load_rows", "read_source", "require_table", "table_id_of"]
 
 OFFLINE_EXPERIMENT = "offline"
 """Experiment of tables that are created under a bare name."""
@@ -32,11 +32,13 @@ class Creation:
     shards: int
 
 
-def read_source(source: str, *, rename: Mapping[str, str], drop: Sequence[str], float32: bool) -> OfflineRows:
-    """Rows of a NumPy archive (a file), or of a Minari dataset (an id or a folder)."""
+def read_source(
+    source: str, *, rename: Mapping[str, str], drop: Sequence[str], float32: bool, keep: Sequence[str] = ()
+) -> OfflineRows:
+    """Rows of a NumPy archive (a file), or of a Minari dataset (an id or a folder); `keep` as in `load_npz`."""
     path = Path(source)
     if path.is_file() or path.suffix == ".npz":
-        return load_npz(path, rename=rename, drop=drop, float32=float32)
+        return load_npz(path, rename=rename, drop=drop, keep=keep, float32=float32)
     if rename or drop:
         raise ConfigError(f"columns of a Minari dataset keep their names, so --rename and --drop do not go with {source}")
     return load_minari(source, float32=float32)
@@ -51,6 +53,14 @@ def known_tables(redis: CellRedis) -> dict[str, TableSpec]:
     """All tables of the cell, by id."""
     stored: Any = redis.store.run("read the tables of the cell", lambda client: client.hgetall(keys.tables()))
     return {table_id.decode(): TableSpec.model_validate_json(text) for table_id, text in stored.items()}
+
+
+def columns_of(redis: CellRedis, name: str) -> tuple[str, ...]:
+    """Names of the columns of the table that is meant; none when there is no such table."""
+    for table_id, spec in known_tables(redis).items():
+        if name in (table_id, table_id.split(".", 1)[-1]):
+            return tuple(spec.row_spec.dtype.names or ())
+    return ()
 
 
 def require_table(redis: CellRedis, name: str) -> str:

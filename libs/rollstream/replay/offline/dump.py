@@ -68,7 +68,7 @@ class DumpedShard:
     fetch: FetchRows
 
 
-def shard_of_index(index: bytes, *, reader: ChunkReader, rows_id: str, shard: int, spec: TableSpec) -> DumpedShard:
+def shard_of_index(index: bytes | bytearray, *, reader: ChunkReader, rows_id: str, shard: int, spec: TableSpec) -> DumpedShard:
     """A shard by the index that it gives (`GET .../snapshot`), with rows straight from Redis.
 
     Args:

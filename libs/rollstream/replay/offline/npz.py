@@ -44,13 +44,19 @@ NEXT = "next_"
 
 
 def load_npz(
-    path: Path | str, *, rename: Mapping[str, str] | None = None, drop: Sequence[str] = (), float32: bool = False
+    path: Path | str,
+    *,
+    rename: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    float32: bool = False,
 ) -> OfflineRows:
     """Read a NumPy archive.
 
     Args:
         rename: name in the archive -> name of the column.
         drop: names in the archive that are left out.
+        keep: names that are taken as they are, for they are those of the table's columns.
         float32: store columns of float64 as float32.
 
     Raises:
@@ -62,7 +68,7 @@ def load_npz(
     >>> load_npz(path).rows["flags"].tolist()
     [1, 0, 0, 10]
     """
-    return rows_from_arrays(_read(Path(path)), source=str(path), rename=rename, drop=drop, float32=float32)
+    return rows_from_arrays(_read(Path(path)), source=str(path), rename=rename, drop=drop, keep=keep, float32=float32)
 
 
 def rows_from_arrays(
@@ -71,6 +77,7 @@ def rows_from_arrays(
     source: str,
     rename: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
     float32: bool = False,
 ) -> OfflineRows:
     """As `load_npz`, of arrays that are in memory already."""
@@ -82,7 +89,7 @@ def rows_from_arrays(
     for name, array in arrays.items():
         if name in drop:
             continue
-        known = renames.get(name, ALIASES.get(name, name))
+        known = renames.get(name, name if name in keep else ALIASES.get(name, name))
         if known in named:
             raise ConfigError(f"{source} has two arrays for the column {known!r}; drop or rename one of them")
         named[known] = array

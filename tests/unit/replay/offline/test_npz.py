@@ -53,6 +53,11 @@ def test_columns_are_renamed_and_dropped(archive) -> None:  # type: ignore[no-un
     assert [(column.name, column.dtype) for column in data.row_spec.columns] == [("observation", "<f4"), ("action", "<f4")]
 
 
+def test_names_of_the_tables_columns_stay_as_they_are(archive) -> None:  # type: ignore[no-untyped-def]
+    path = archive(obs=np.zeros(3), rewards=np.zeros(3))
+    assert [column.name for column in load_npz(path, keep=["obs"]).row_spec.columns] == ["obs", "reward"]
+
+
 def test_a_name_that_is_not_there_is_refused(archive) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match="has no array 'state'; it has: observation"):
         load_npz(archive(observation=np.zeros(3)), rename={"state": "observation"})
