@@ -196,7 +196,7 @@ class KeyedItems:
     def _unknown(self, wanted: Keys, deadline: Deadline) -> int:
         return len(wanted) - int(self.known(wanted, deadline_s=deadline.remaining_s()).sum())
 
-    def _append(self, what: str, entries: dict[int, dict[bytes, bytes]], deadline: Deadline) -> None:
+    def _append(self, what: str, entries: dict[int, dict[Any, Any]], deadline: Deadline) -> None:
         logs = self._logs
         if len(entries) == 1:
             [(shard, fields)] = entries.items()

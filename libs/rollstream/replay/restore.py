@@ -114,7 +114,7 @@ class Restoration:
                 self._chunks.write(self._prefixes[shard], self._writer, env, number, chosen)
             else:
                 ends = np.cumsum(sizes.astype(np.int64))
-                buffer = memoryview(np.ascontiguousarray(payload))
+                buffer = np.ascontiguousarray(payload).data
                 values = [buffer[int(ends[at] - sizes[at]) : int(ends[at])] for at in which.tolist()]
                 self._chunks.write_values(self._prefixes[shard], self._writer, env, number, values)
         self._stored_bytes += payload.nbytes
