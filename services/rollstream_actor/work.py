@@ -116,12 +116,14 @@ class Work:
         from rollstream.replay import TableWriter
         from rollstream_actor.sink import PatientSink
 
+        specs = agent.tables(rows)
+        primary = specs[table].rows_of or table
         writer = TableWriter(
             self._store,
             self._address,
-            table_id=f"{self._assignment.experiment}.{table}",
-            spec=agent.tables(rows)[table],
-            rule=rule,
+            table_id=f"{self._assignment.experiment}.{primary}",
+            spec=specs[primary],
+            tables={table: rule},
             environments=environments,
             clock=self._life.clock,
             waits=self._waits,

@@ -31,6 +31,7 @@ from rollstream.replay.row_sender import Parcel, RowSender
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.table_specs import check_row_space
+from rollstream.replay.write_result import WriteResult
 from rollstream.spaces import Columns, Flag, Rollout
 from rollstream.store import Address, Changes, Store, keys
 
@@ -39,16 +40,6 @@ __all__ = ["TableWriter", "WriteResult"]
 Ints = npt.NDArray[np.int64]
 Rows: TypeAlias = npt.NDArray[np.void]
 Rules: TypeAlias = Mapping[str, ItemRule | Sequence[ItemRule]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
-    """What one call wrote: items and rows, seconds spent waiting for room, and the new items' keys by table."""
-
-    items: int
-    rows: int
-    waited_s: float
-    keys: Mapping[str, Keys]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +87,10 @@ class TableWriter:
         keep_rows: int = 0,
         while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
+        if spec.rows_of:
+            raise ConfigError(
+                f"table {table_id} has the rows of {spec.rows_of}; make a writer of that table, with tables={{{spec.name!r}: ...}}"
+            )
         self.table_id = table_id
         self.writer_id = writer_id if writer_id is not None else _new_writer_id(store)
         self.shard = self.writer_id % spec.shards if shard is None else shard

@@ -145,6 +145,11 @@ def test_a_writer_takes_a_rule_or_tables(bench: Bench) -> None:
         bench.writer(rule=Sequence(2, 2, priority=TdMix("td")))
 
 
+def test_a_table_with_the_rows_of_another_has_no_writer_of_its_own(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="has the rows of replay; make a writer of that table, with tables={'second': ...}"):
+        bench.writer(bench.make_spec(name="second", rows_of="replay"))
+
+
 def test_writers_take_the_shards_of_a_table_in_turn(bench: Bench, episodic: Any) -> None:
     spec = bench.create(shards=3)
     writers = [bench.writer(spec) for _ in range(3)]
