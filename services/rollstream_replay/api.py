@@ -20,13 +20,13 @@ import numpy as np
 from fastapi import APIRouter, Body, Path, Query, Request, Response
 
 from rollstream.errors import SchemaMismatch
+from rollstream.replay.inspection import ItemOrder, choose_items, describe_items, priority_histogram
 from rollstream.replay.log import DeleteEntry
 from rollstream.replay.packed import pack, unpack
 from rollstream.replay.samples import encode_items
 from rollstream.replay.table_state import table_state
 from rollstream_replay.absent import Absent
-from rollstream_replay.inspector import ItemOrder, choose_items, describe_items, fetch_rows
-from rollstream_replay.priorities import priority_histogram
+from rollstream_replay.inspector import fetch_rows
 from rollstream_replay.removal import Removal
 from rollstream_replay.shard_server import ShardServer
 from rollstream_replay.table_report import describe_limiter, describe_table

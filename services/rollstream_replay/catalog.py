@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from rollstream.config import load
 from rollstream.errors import ConfigError, SchemaMismatch, TableError
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.spec_changes import changed_spec, require_same
 from rollstream.store import Changes, Store, keys
 from rollstream_replay.memory import require_memory
 from rollstream_replay.served_rows import ServedRows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Catalog", "StoredSpecs", "primary_of", "read_specs"]
 
 _LOG = logging.getLogger("rollstream.replay")
-IMMUTABLE = ("name", "rows", "rows_of", "chunk_rows", "encoding", "delta", "shards", "view", "stack")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Catalog:
         async with self._lock:
             there = server.tables.get(table_id)
             if there is not None:
-                _require_same(table_id, there.table.spec, spec)
+                require_same(table_id, there.table.spec, spec)
                 return server.rows_of(table_id)
             self._require_place(table_id, spec)
             await server.in_thread(lambda: require_memory(self._store, table_id, spec, self._specs()))
@@ -111,10 +111,7 @@ class Catalog:
         rows = self._server.rows_of(table_id)
         async with self._lock:
             before = rows.tables[table_id].table.spec
-            for name in IMMUTABLE:
-                if name in changes and changes[name] != before.model_dump(mode="json")[name]:
-                    raise ConfigError(f"{name} of table {table_id} cannot change, got {changes[name]!r}; make a new table")
-            spec = load(TableSpec, {**before.model_dump(mode="json"), **changes}, what="table spec")
+            spec = changed_spec(table_id, before, changes)
             if spec.max_items > before.max_items:
                 others = {other: each for other, each in self._specs().items() if other != table_id}
                 await self._server.in_thread(lambda: require_memory(self._store, table_id, spec, others))
@@ -245,11 +242,3 @@ def _told(table_id: str) -> Iterator[None]:
         yield
     except (ConfigError, SchemaMismatch, TableError) as error:
         _LOG.error("table %s is not as its spec wants it: %s", table_id, error)
-
-
-def _require_same(table_id: str, there: TableSpec, wanted: TableSpec) -> None:
-    there.row_spec.require_equal(wanted.row_spec, ours=f"table {table_id}", theirs="the request")
-    differing = [name for name in TableSpec.model_fields if getattr(there, name) != getattr(wanted, name)]
-    if differing:
-        listed = "; ".join(f"{name} is {getattr(there, name)!r}, wanted {getattr(wanted, name)!r}" for name in differing)
-        raise ConfigError(f"table {table_id} exists with another spec ({listed}); change it with PATCH, or drop it first")

@@ -123,9 +123,8 @@ class ServedRows:
         for table in self.tables.values():
             if table.samplers:
                 table.serve_waiting()
-        garbage = shard.group.take_garbage()
-        if len(garbage):
-            self._fresh_garbage.append(garbage)
+        if shard.group.rows.references.garbage_waiting:
+            self._fresh_garbage.append(shard.group.take_garbage())
         self._record_waiting_writers()
         return inserted > 0
 
