@@ -171,8 +171,9 @@ class ChunkReader:
             return []
         mean_bytes = self._mean_value_bytes.get(prefix)
         size = _VALUES_SLICE_CHUNKS_FIRST if mean_bytes is None else int(_VALUES_SLICE_BYTES // (mean_bytes + 1))
-        request = self._request(b"MGET", prefix, min(chunks, max(1, min(_SLICE_CHUNKS_MAX, size))))
-        slices = [slice(start, start + request.capacity) for start in range(0, chunks, request.capacity)]
+        size = min(chunks, max(1, min(_SLICE_CHUNKS_MAX, size)))
+        request = self._request(b"MGET", prefix, size)
+        slices = [slice(start, start + size) for start in range(0, chunks, size)]
 
         def operation(connection: RawConnection) -> list[bytes | None]:
             found: list[bytes | None] = []
@@ -279,7 +280,7 @@ class _Field:
 
 
 def _field(dtype: np.dtype[np.void], name: str) -> _Field:
-    fields = dtype.fields or {}
+    fields: Mapping[str, tuple[Any, ...]] = dtype.fields or {}
     if name not in fields:
         raise SchemaMismatch(f"column {name!r} to read is none of the rows' columns {', '.join(fields)}")
     found = fields[name]

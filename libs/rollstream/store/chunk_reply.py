@@ -107,9 +107,13 @@ class ChunkReply:
         else:
             plain = self._receive_together(connection, head, start, count)
         if plain:
-            for name, view in self._copied:
-                out[name][part] = view[:count]
+            self.copy_out(out, part, count)
         return plain
+
+    def copy_out(self, out: Mapping[str, NDArray[np.void]], part: slice, count: int) -> None:
+        """Copy the small pieces of `count` received chunks to their columns."""
+        for name, view in self._copied:
+            out[name][part] = view[:count]
 
     def take(self, value: bytes, out: Mapping[str, NDArray[np.void]], index: int) -> None:
         """Put a chunk that came through the parser into its place."""
@@ -132,7 +136,7 @@ class ChunkReply:
         while at < end:
             at += connection.receive_into(self._memory[at:end])
             complete = max(0, at - _HEAD_ROOM_BYTES) // self._record_bytes
-            if not self._as_expected(head, start, at - start, checked, complete):
+            if not self.as_expected(head, start, at - start, checked, complete):
                 connection.feed(self._memory[start:at])
                 return False
             checked = complete
@@ -142,7 +146,7 @@ class ChunkReply:
 
     def _parts(self, start: int, out: Mapping[str, NDArray[np.void]], part: slice) -> list[memoryview]:
         """Where the bytes of the reply go, in the order in which they come."""
-        columns = {name: memoryview(out[name][part].reshape(-1).view(np.uint8)) for name in {d.name for d in self._direct}}
+        columns = {name: memoryview(out[name][part].reshape(-1).view(np.uint8).data) for name in {d.name for d in self._direct}}
         parts: list[memoryview] = []
         at = _HEAD_ROOM_BYTES
         for index in range(part.stop - part.start):
@@ -170,7 +174,7 @@ class ChunkReply:
                 skip -= len(parts[first])
                 first += 1
             complete = max(0, received - len(head)) // self._record_bytes
-            if not self._as_expected(head, _HEAD_ROOM_BYTES - len(head), received, checked, complete):
+            if not self.as_expected(head, _HEAD_ROOM_BYTES - len(head), received, checked, complete):
                 for part in parts:
                     connection.feed(part[: max(0, received)])
                     received -= len(part)
@@ -182,7 +186,7 @@ class ChunkReply:
 
     # --- headers ---------------------------------------------------------------------------------------------------------
 
-    def _as_expected(self, head: bytes, start: int, received: int, checked: int, complete: int) -> bool:
+    def as_expected(self, head: bytes, start: int, received: int, checked: int, complete: int) -> bool:
         """Whether head and headers of what was `received` are right; the first `checked` chunks are known to be."""
         if checked == 0 and self._memory[start : start + min(received, len(head))] != head[:received]:
             return False

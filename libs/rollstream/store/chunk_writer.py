@@ -229,7 +229,7 @@ class ChunkWriter:
             self.settle()
             return PendingWrite(replies=self._store(slices, then))
         pieces = [piece for part in slices for piece in part()]
-        command = [b"".join(pieces)] if len(pieces) > 1 else pieces
+        command: list[Buffer] = [b"".join(pieces)] if len(pieces) > 1 else pieces
         if then:
             command = [_MULTI, *command, pack([*then, (b"EXEC",)])]
         sent = _Sent(pending=PendingWrite(), command=command, sets=len(slices), then=len(then), turn=self._turn)
@@ -278,7 +278,11 @@ class ChunkWriter:
             return self._around(prefix, writer, env, chunk_no, values, bounds=bounds)
         buffer = self._buffer(prefix, chunk_bytes, min(chunks, largest), capacity_max=largest)
         parts = [slice(start, start + buffer.capacity) for start in range(0, chunks, buffer.capacity)]
-        return [lambda part=part: [buffer.fill(writer, env[part], chunk_no[part], payload[part])] for part in parts]  # type: ignore[misc]
+
+        def slice_of(part: slice) -> _Slice:
+            return lambda: [buffer.fill(writer, env[part], chunk_no[part], payload[part])]
+
+        return [slice_of(part) for part in parts]
 
     def _slices_of_values(
         self, prefix: bytes, writer: int, env: NDArray[np.uint32], chunk_no: NDArray[np.uint64], values: Sequence[Buffer]
@@ -308,7 +312,11 @@ class ChunkWriter:
             return []
         parts = [slice(start, end) for start, end in itertools.pairwise(bounds)]
         buffer = self._buffer(prefix, None, max(part.stop - part.start for part in parts), capacity_max=_SLICE_CHUNKS_MAX)
-        return [lambda part=part: buffer.around(writer, env[part], chunk_no[part], values[part]) for part in parts]  # type: ignore[misc]
+
+        def slice_of(part: slice) -> _Slice:
+            return lambda: buffer.around(writer, env[part], chunk_no[part], values[part])
+
+        return [slice_of(part) for part in parts]
 
     def _buffer(self, prefix: bytes, chunk_bytes: int | None, chunks: int, *, capacity_max: int) -> CommandBuffer:
         buffer = self._buffers.get((prefix, chunk_bytes, self._turn))
