@@ -24,7 +24,7 @@ from rollstream.metrics import Waits
 from rollstream.replay.chosen_rows import Chosen, environment_numbers, require_environments, row_bounds
 from rollstream.replay.cut_items import ExplicitItems
 from rollstream.replay.insertion import Inserter
-from rollstream.replay.item_keys import Keys
+from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.item_priority import require_priority
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.step_buffer import StepBuffer
@@ -243,6 +243,12 @@ class TrajectoryWriter:
         keys = self._writer.take_keys(count) if key is None else np.atleast_1d(np.asarray(key, np.uint64))
         if len(keys) != count:
             raise TableError(f"{len(keys)} keys were given for items of {count} environments; give one for each")
+        elsewhere = np.flatnonzero(shard_of(keys) != self._writer.shard)
+        if len(elsewhere):
+            raise TableError(
+                f"the item of key {keys[elsewhere[0]]} lies on shard {shard_of(keys)[elsewhere[0]]}, this writer writes to shard "
+                f"{self._writer.shard}; change its priority with TableClient.update_priorities"
+            )
         self._explicit.append(
             ExplicitItems(
                 env=envs,

@@ -204,7 +204,7 @@ class TableWriter:
         return self._held is not None and self._held.source is source
 
     def take_keys(self, count: int) -> Keys:
-        """Keys for items that are asked for by name."""
+        """Keys for the next new items; those of items that are asked for by name are taken before they are written."""
         taken = make_keys(self.shard, self.writer_id, self._ordinal, count)
         self._ordinal += count
         return taken
@@ -292,7 +292,7 @@ class TableWriter:
             chunk_bytes=chunk_bytes,
             priority=priority,
         )
-        made = make_keys(self.shard, self.writer_id, self._ordinal, cut.items.made)
+        made = self.take_keys(cut.items.made)
         return _Held(
             source=source,
             cut=cut,
@@ -306,7 +306,6 @@ class TableWriter:
         write = self._sender.begin(held.parcel, deadline_s=deadline.remaining_s())
         self._held = None
         self._sequence += 1
-        self._ordinal += held.cut.items.made
         self._room.take(sequence=self._sequence, write=write, flush_bytes=held.parcel.stored_bytes)
         self._rows.advance(held.cut)
         return held

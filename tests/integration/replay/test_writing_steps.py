@@ -174,6 +174,8 @@ def test_rows_that_are_not_kept_cannot_be_asked_for(log: Log) -> None:
         writer.create_item("replay", env=0, last=slice(-1, -3))
     with pytest.raises(TableError, match="2 keys were given for items of 1 environments; give one for each"):
         writer.create_item("replay", env=0, last=1, key=np.array([1, 2], np.uint64))
+    with pytest.raises(TableError, match="lies on shard 3, this writer writes to shard 0; change its priority with TableClient"):
+        writer.create_item("replay", env=0, last=1, key=3 << 56)
     with pytest.raises(TableError, match="priorities must be finite and >= 0, got nan"):
         writer.create_item("replay", env=0, last=1, priority=float("nan"))
     with pytest.raises(SchemaMismatch, match=r"environments are 0..1, got \[2\]"):
@@ -229,6 +231,31 @@ def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Log) -> None
         writer.flush(deadline_s=0.1)
     writer.close()
     assert [entry.end.tolist() for entry in log.entries()] == [[2, 2], [4, 4], [4, 4]]
+
+
+def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Log, store: Store) -> None:
+    log.create()
+    writer = log.writer({"replay": EachRow()}, flush_steps=2, deadline_s=0.1)
+    store.client.config_set("maxmemory", "1")
+    try:
+        for number in range(4):
+            writer.append(at(number))
+        with pytest.raises(DeadlineExceeded, match="out of memory"):
+            writer.append(at(4))
+        named = writer.create_item("replay", env=[0, 1], last=1).tolist()
+        with pytest.raises(DeadlineExceeded, match="out of memory"):
+            writer.append(at(4))
+    finally:
+        store.client.config_set("maxmemory", "0")
+    writer.append(at(4))
+    writer.close()
+    entries = log.entries()
+    made = [key for entry in entries for key in range(entry.first_ordinal, entry.first_ordinal + entry.items)]
+    assert [entry.end.tolist() for entry in entries] == [[2, 2], [4, 4], [5, 5], [5, 5]]
+    assert entries[2].key is not None
+    assert entries[2].key.tolist() == [0, 0, *named]
+    assert not {key & 0xFFFFFFFF for key in named} & set(made[:10])
+    assert [entry.first_ordinal for entry in entries] == [0, 4, 10, 12]
 
 
 def test_a_flush_writes_whole_episodes_though_their_chunk_is_not_full(log: Log) -> None:
