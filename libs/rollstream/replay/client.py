@@ -96,6 +96,7 @@ class TableClient:
             ahead_batches=ahead_batches,
             relaxed=freshness == "relaxed" or ahead_batches > 0,
             count_when_consumed=count_when_consumed,
+            wants_min_probability=importance is not None and importance.normalize == "table",
         )
         self._importance = importance
         self._seed = seed

@@ -59,15 +59,11 @@ class DeleteResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItems:
-    """The items of some keys that are there, in the order of the keys, and which keys [K] are known.
-
-    `newest_version` and `min_probability` are those of the whole table.
-    """
+    """The items of some keys that are there, in the order of the keys, which keys [K] are known, and the table's newest version."""
 
     items: SampledItems
     known: npt.NDArray[np.bool_]
     newest_version: int
-    min_probability: float
 
 
 class KeyedItems:
@@ -109,7 +105,6 @@ class KeyedItems:
             items=_in_order(parts, places, shares if len(links) > 1 else [1.0] * len(parts), replies),
             known=known,
             newest_version=max((reply.newest_version for reply in replies), default=0),
-            min_probability=_min_probability(replies, total),
         )
 
     def sample(
@@ -261,10 +256,3 @@ def _in_order(parts: list[SampledItems], places: list[Ints], shares: list[float]
         return SampledItems.nothing(table_items=table_items)
     rank = np.concatenate(places).argsort(kind="stable").argsort(kind="stable")
     return merge_parts(parts, places=rank, shares=shares, table_items=table_items)
-
-
-def _min_probability(replies: list[SampleReply], total: float) -> float:
-    if len(replies) == 1:
-        return replies[0].min_probability
-    shares = [reply.mass / total if total > 0.0 else 0.0 for reply in replies]
-    return rarest(shares, [reply.min_probability for reply in replies])

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LAYOUT_VERSION = 2
-COUNT_WHEN_CONSUMED = 1
+COUNT_WHEN_CONSUMED, WANTS_MIN_PROBABILITY = 1, 2
 REQUEST = struct.Struct("<4sHHIIII")
 """Magic, layout u2, flags u2, batches u4, deadline_ms u4, consumed u4, learner_version u4."""
 REPLY = struct.Struct("<4sHHIIQdd")
@@ -110,6 +110,7 @@ class SampleRequest:
         count_when_consumed: the limiter does not count these draws now, but when a later request says that they were used.
         consumed: items that were used since the last request, of those drawn with `count_when_consumed`.
         learner_version: newest weights that the client knows; 0: it does not say.
+        wants_min_probability: the reply shall tell it, which costs the shard a look at all that changed.
     """
 
     counts: npt.NDArray[np.uint32]
@@ -117,6 +118,7 @@ class SampleRequest:
     count_when_consumed: bool = False
     consumed: int = 0
     learner_version: int = 0
+    wants_min_probability: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,7 @@ def encode_request(request: SampleRequest) -> bytes:
     header = REQUEST.pack(
         b"RSQ2",
         LAYOUT_VERSION,
-        COUNT_WHEN_CONSUMED if request.count_when_consumed else 0,
+        request.count_when_consumed * COUNT_WHEN_CONSUMED + request.wants_min_probability * WANTS_MIN_PROBABILITY,
         len(request.counts),
         request.deadline_ms,
         request.consumed,
@@ -167,6 +169,7 @@ def decode_request(body: bytes) -> SampleRequest:
         counts=np.frombuffer(body, "<u4", count=batches, offset=REQUEST.size),
         deadline_ms=deadline_ms,
         count_when_consumed=bool(flags & COUNT_WHEN_CONSUMED),
+        wants_min_probability=bool(flags & WANTS_MIN_PROBABILITY),
         consumed=consumed,
         learner_version=learner_version,
     )

@@ -32,6 +32,7 @@ MASSES_FRESH_S = 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
 """Between two looks at shards that all have nothing to draw."""
 NOTHING = np.zeros(0, np.uint32)
+ONE_SHARD = np.ones(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,13 @@ class DrawSettings:
         ahead_batches: more batches asked for than needed; 0: none.
         relaxed: whether masses of the last replies will do.
         count_when_consumed: whether the limiter counts what `Draws.used` reports rather than what was drawn.
+        wants_min_probability: whether replies tell it.
     """
 
     ahead_batches: int = 0
     relaxed: bool = False
     count_when_consumed: bool = False
+    wants_min_probability: bool = False
 
 
 class Draws:
@@ -189,7 +192,7 @@ class Draws:
         plan = self._plan
         if len(self._links) > 1 and not plan.masses().sum() > 0.0:
             return
-        masses = plan.masses() if len(self._links) > 1 else np.ones(1)
+        masses = plan.masses() if len(self._links) > 1 else ONE_SHARD
         plan.add(batch_items, batches=self._settings.ahead_batches, masses=masses)
         self._send_owed(deadline_s=0.0)
 
@@ -197,7 +200,7 @@ class Draws:
         """What to split by; waits until some shard has something to draw."""
         plan = self._plan
         if len(self._links) == 1:
-            return np.ones(1)
+            return ONE_SHARD
         if self._settings.relaxed:
             oldest_s = plan.oldest_standing_s()
             if oldest_s is not None and self._clock.monotonic_s() - oldest_s < MASSES_FRESH_S and plan.masses().sum() > 0.0:
@@ -229,6 +232,7 @@ class Draws:
             count_when_consumed=self._settings.count_when_consumed,
             consumed=self._used[shard],
             learner_version=self.learner_version,
+            wants_min_probability=self._settings.wants_min_probability,
         )
         self._asked[shard] = True
         self._used[shard] = 0

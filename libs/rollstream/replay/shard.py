@@ -210,24 +210,16 @@ class TableShard:
         table.see_version(request.learner_version)
         counts = request.counts
         if not len(counts):
-            return self._reply(table, counts, SampledItems.nothing(table_items=table.sampler.sampleable))
+            return _reply(table, request, counts, SampledItems.nothing(table_items=table.sampler.sampleable))
         if not table.can_sample(int(counts[0])):
             return None
         ends = counts.cumsum(dtype=np.int64)
         batches = len(counts)
         while batches > 1 and not table.can_sample(int(ends[batches - 1])):
             batches -= 1
-        items = table.sample(int(ends[batches - 1]), counted=not request.count_when_consumed)
-        return self._reply(table, counts[:batches], items)
-
-    def _reply(self, table: Table, counts: npt.NDArray[np.uint32], items: SampledItems) -> SampleReply:
-        return SampleReply(
-            counts=counts,
-            items=items,
-            mass=table.sampler.mass,
-            newest_version=table.newest_version,
-            min_probability=table.sampler.min_probability,
-        )
+        total, taken = int(ends[batches - 1]), counts[:batches].tolist()
+        items = table.sample(total, counted=not request.count_when_consumed, batches=taken)
+        return _reply(table, request, counts[:batches], items)
 
     def insert_waits_for(self) -> str:
         """For what the first entry in line waits, for people; empty when there is none or it need not."""
@@ -384,6 +376,16 @@ class TableShard:
     def drop(self) -> int:
         """Delete everything of this shard in Redis; returns the number of keys."""
         return sweep_table(self._store, table_id=self.table_id, shard=self.shard, everything=True)
+
+
+def _reply(table: Table, request: SampleRequest, counts: npt.NDArray[np.uint32], items: SampledItems) -> SampleReply:
+    return SampleReply(
+        counts=counts,
+        items=items,
+        mass=table.sampler.mass,
+        newest_version=table.newest_version,
+        min_probability=table.sampler.min_probability if request.wants_min_probability else 0.0,
+    )
 
 
 def _number(stream_id: str) -> tuple[int, int]:

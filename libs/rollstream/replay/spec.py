@@ -110,6 +110,11 @@ class TableSpec(Frozen):
             raise ConfigError(
                 f"min_items <= max_items fails: {limiter.min_items} > {self.max_items}; the table could never be sampled"
             )
+        if limiter.kind in ("queue", "stack") and limiter.max_items > self.max_items:
+            raise ConfigError(
+                f"max_items of the {limiter.kind} <= max_items fails: {limiter.max_items} > {self.max_items}; items would be removed "
+                "before they were sampled"
+            )
         uses = self.max_times_sampled
         if uses and math.isfinite(limiter.max_diff) and limiter.samples_per_insert > uses:
             raise ConfigError(
@@ -185,9 +190,12 @@ class TableSpec(Frozen):
         if not math.isfinite(limiter.max_diff) or not math.isfinite(limiter.min_diff):
             return ""
         if limiter.kind in ("queue", "stack"):
-            if batch_items <= self.max_items:
+            if batch_items <= limiter.max_items:
                 return ""
-            return f"batch_items <= max_items fails: {batch_items} > {self.max_items}; a queue never holds that many items"
+            return (
+                f"batch_items <= max_items of the {limiter.kind} fails: {batch_items} > {limiter.max_items}; it never holds so many, "
+                "so sample smaller batches"
+            )
         if uses and batch_items > limiter.min_items:
             return (
                 f"batch_items <= min_items fails: {batch_items} > {limiter.min_items}; with max_times_sampled the table may hold "

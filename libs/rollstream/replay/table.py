@@ -10,7 +10,7 @@ the same log gives the same table. Rows belong to a `RowSpace`, which several ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -235,16 +235,17 @@ class Table:
             reason = f"waiting for {count} uses of items, have {self._uses_left}: writers must insert"
         return reason
 
-    def sample(self, count: int, *, counted: bool = True) -> SampledItems:
+    def sample(self, count: int, *, counted: bool = True, batches: Sequence[int] = ()) -> SampledItems:
         """Draw `count` items. Ask `can_sample` first.
 
         Args:
+            batches: how many items each batch has, where `count` is several; only stratified draws make a difference of it.
             counted: whether the limiter counts them now; otherwise tell it when they are used (`limiter.consume`).
         """
         if not self.can_sample(count):
             raise TableError(f"sample of {count} items is not possible now: {self.sample_waits_for(count)}")
         table_items = self.sampler.sampleable
-        selection = self._draw(count)
+        selection = self._draw_each(batches) if len(batches) > 1 and self._stratified else self._draw(count)
         if counted:
             self.limiter.sampled += count
         self.counters["samples"] += count
@@ -277,6 +278,17 @@ class Table:
             version=items.version[slots],
             age_rows=np.uint32(self.rows.row_clock & LOW) - items.born[slots],
             table_items=table_items,
+        )
+
+    @property
+    def _stratified(self) -> bool:
+        return bool(getattr(self.spec.sampler, "stratified", False))
+
+    def _draw_each(self, batches: Sequence[int]) -> Selection:
+        parts = [self._draw(int(count)) for count in batches]
+        return Selection(
+            slots=np.concatenate([part.slots for part in parts]),
+            probability=np.concatenate([part.probability for part in parts]),
         )
 
     def _draw(self, count: int) -> Selection:

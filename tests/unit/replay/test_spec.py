@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rollstream.errors import ConfigError
-from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
+from rollstream.replay.limiter_spec import MinSize, Queue, SampleToInsertRatio, Stack
 from rollstream.replay.presets import queue_table, stack_table
 from rollstream.replay.selector_spec import Fifo, MaxHeap, Mixture, Prioritized, Uniform
 from rollstream.replay.spec import TableSpec
@@ -145,3 +145,7 @@ def test_queues_and_stacks_give_each_item_once() -> None:
     assert queue.batch_problem(6) == "batch_items <= max_items * max_times_sampled fails: 6 > 5 * 1; " + (
         "the table never holds that many uses, so sample smaller batches"
     )
+    with pytest.raises(ConfigError, match="max_items of the queue <= max_items fails: 9 > 5"):
+        spec(max_items=5, limiter=Queue(max_items=9))
+    few = spec(max_items=50, limiter=Stack(max_items=9))
+    assert few.batch_problem(10).startswith("batch_items <= max_items of the stack fails: 10 > 9; it never holds so many")
