@@ -160,14 +160,14 @@ class TrajectoryWriter:
             SchemaMismatch: names the column that does not fit; the step was not taken.
         """
         which = None if environments is None else environment_numbers(environments, environments=self._environments)
-        ends = terminated is not None or truncated is not None
-        written = self._make_room(2 if ends else 1)
         if partial:
-            if ends or final is not None:
+            if terminated is not None or truncated is not None or final is not None:
                 raise SchemaMismatch("a partial step cannot end an episode; complete it first, or call end_episode")
+            written = self._make_room(1)
             self._buffer.add_partial(step, which=which)
             return written
-        ending = self._ending(terminated, truncated, final, which) if ends else None
+        ending = self._ending(terminated, truncated, final, which)
+        written = self._make_room(1 if ending is None else 2)
         self._buffer.add(step, which=which, version=version)
         if ending is not None:
             self._buffer.finish(ending.env, terminated=ending.terminated, final=ending.final, version=version)
@@ -370,6 +370,9 @@ class TrajectoryWriter:
         self, terminated: Mask | None, truncated: Mask | None, final: Steps | None, which: npt.NDArray[np.int64] | None
     ) -> _Ending | None:
         """Which episodes end with this step, and with what; None: none does."""
+        given = [np.asarray(mask, np.bool_) for mask in (terminated, truncated) if mask is not None]
+        if not any(mask.any() for mask in given):
+            return None
         env = np.arange(self._environments) if which is None else which
         masks = [np.zeros(len(env), np.bool_) if mask is None else np.asarray(mask, np.bool_) for mask in (terminated, truncated)]
         for number, mask in enumerate(masks):
