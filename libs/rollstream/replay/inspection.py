@@ -30,7 +30,7 @@ def describe_index(shard: TableShard, table_id: str) -> dict[str, Any]:
     held_rows, held_bytes = space.references.held * spec.chunk_rows, index.held_bytes()
     return {
         "items": index.size,
-        "max_items": spec.items_per_shard,
+        "max_items": spec.max_items,
         "inserted": limiter.inserted,
         "sampled": limiter.sampled,
         "samples_per_insert": limiter.sampled / limiter.inserted if limiter.inserted else 0.0,
@@ -58,9 +58,9 @@ def describe_index(shard: TableShard, table_id: str) -> dict[str, Any]:
         "max_priority": index.max_priority,
         "newest_version": index.newest_version,
         "bytes": held_bytes if shard.table_id == table_id else 0,
-        "bytes_at_full": math.ceil(spec.predicted_bytes(table_id) / spec.shards),
+        "bytes_at_full": spec.predicted_bytes(table_id),
         "bytes_per_row": held_bytes / held_rows if held_rows else 0.0,
-        "index_bytes_at_full": math.ceil(spec.predicted_index_bytes() / spec.shards),
+        "index_bytes_at_full": spec.predicted_index_bytes(),
         "id": table_id,
         "shard": shard.shard,
         "rows_of": shard.table_id,
@@ -74,11 +74,15 @@ def describe_limiter(shard: TableShard, table_id: str) -> dict[str, Any]:
     """The limiter's counters and bounds, and who may go on."""
     index = shard.tables[table_id]
     limiter, batch_items = index.limiter, index.spec.batch_items
+    elsewhere = limiter.elsewhere
     return {
         "limiter": index.spec.limiter.model_dump(mode="json"),
         "size": index.size,
         "inserted": limiter.inserted,
         "sampled": limiter.sampled,
+        "size_elsewhere": elsewhere.size,
+        "inserted_elsewhere": elsewhere.inserted,
+        "sampled_elsewhere": elsewhere.sampled,
         "samples_per_insert": limiter.samples_per_insert,
         "min_items": index.spec.limiter.min_items,
         "min_diff": _finite(limiter.min_diff),

@@ -26,7 +26,7 @@ __all__ = ["TableControl", "summed"]
 _LOG = logging.getLogger("rollstream.replay")
 KNOWN_DEADLINE_S = 1.0
 """How long a question waits for a shard that is away, when there is an answer without it."""
-LARGEST = ("max_priority", "newest_version", "blocked_s")
+LARGEST = ("max_priority", "newest_version", "blocked_s", "bytes_at_full", "index_bytes_at_full")
 WORDS = ("writers_wait_for", "samplers_wait_for", "blocked", "redis_full")
 
 

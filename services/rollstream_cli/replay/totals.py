@@ -77,7 +77,7 @@ def totals(table_id: str, says: Sequence[ShardSays]) -> TableTotals:
         shards=len(says),
         counts={name: sum(int(info.get(name) or 0) for info in infos) for name in SUMMED},
         max_items=max((int(spec["max_items"]) for spec in specs), default=0),
-        bytes_at_full=sum(int(info.get("bytes_at_full") or 0) for info in infos),
+        bytes_at_full=max((int(info.get("bytes_at_full") or 0) for info in infos), default=0),
         waits=tuple(wait for one in says for wait in who_waits(one, alone=len(says) == 1)),
         problems=tuple(f"shard {one.shard}: {one.problem}" for one in says if one.info is None),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rollstream_replay.priorities import priority_histogram
+from rollstream.replay.inspection import priority_histogram
 
 
 def test_an_empty_table_has_no_bins() -> None:
