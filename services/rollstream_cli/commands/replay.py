@@ -58,13 +58,13 @@ def show(
 
     tables = _connect(url, token, directory, runs_dir)
     table_id = tables.resolve(table)
-    says = tables.look(table_id)
+    says, limits = tables.look(table_id), tables.look(table_id, "/limiter")
     found = totals(table_id, says)
     if json:
-        limiter = [_plain(one) for one in tables.look(table_id, "/limiter")]
-        write_json({**found.to_json(), "parts": [_plain(one) for one in says], "limiter": limiter}, "-")
+        parts = {"parts": [_plain(one) for one in says], "limiter": [_plain(one) for one in limits]}
+        write_json({**found.to_json(), **parts}, "-")
     else:
-        result_console().print(described(found, says), soft_wrap=True)
+        result_console().print(described(found, says, limits), soft_wrap=True)
 
 
 @replay.command()

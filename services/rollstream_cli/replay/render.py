@@ -58,8 +58,12 @@ def frame(tables: Sequence[TableTotals], before: Mapping[str, TableTotals], *, o
     return Group(shown, *_notes(tables))
 
 
-def described(table: TableTotals, says: Sequence[ShardSays]) -> RenderableType:
-    """One table: its numbers, its settings, what each shard says where there are several, and who waits."""
+def described(table: TableTotals, says: Sequence[ShardSays], limits: Sequence[ShardSays] = ()) -> RenderableType:
+    """One table: its numbers, its settings, what each shard says where there are several, its limiter, and who waits.
+
+    Args:
+        limits: what the shards say about their limiters.
+    """
     lines = [table.table_id, *_settings(says)]
     numbers = {**table.to_json(), "samples_per_insert": f"{table.ratio:.3f}"}
     numbers |= {name: f"{numbers[name]:,} ({size(int(numbers[name]))})" for name in ("bytes", "bytes_at_full")}
@@ -70,6 +74,8 @@ def described(table: TableTotals, says: Sequence[ShardSays]) -> RenderableType:
             info = one.info or {}
             told = f"{info.get('items', 0):,} items, inserted {info.get('inserted', 0):,}, sampled {info.get('sampled', 0):,}"
             lines.append(f"  shard {one.shard} ({one.member or 'nobody'}): {one.problem or told}")
+    for one in limits:
+        lines += [f"  {'' if len(limits) == 1 else f'shard {one.shard}: '}{line}" for line in _limiter(one.info or {})]
     waits = [f"  {wait}" for wait in (*table.waits, *table.problems)] or ["  nobody waits"]
     return Text("\n".join([*lines, *waits]))
 
@@ -130,6 +136,24 @@ def size(count_bytes: float) -> str:
 
 def _bar(label: str, count: int, most: int) -> str:
     return f"{label:>24}  {'█' * max(1 if count else 0, round(BAR_WIDTH * count / most)):<{BAR_WIDTH}} {count:,}"
+
+
+def _limiter(info: Mapping[str, Any]) -> list[str]:
+    """How the limiter stands, and each who waits for it."""
+    if "diff" not in info:
+        return []
+    low, high = (_text(info[name]) if info[name] is not None else "unbounded" for name in ("min_diff", "max_diff"))
+    may = {True: "may go on", False: "must wait"}
+    told = [
+        f"ahead by {_text(info['diff'])} samples (from {low} to {high}); inserts {may[info['can_insert_one']]}, samples of "
+        f"{info['batch_items']} {may[info['can_sample_batch']]}"
+    ]
+    told += [f"writer {each['writer']} has been waiting {each['waited_s']:.1f} s" for each in info.get("writers_waiting") or ()]
+    told += [
+        f"a sampler of {each['batch_items']} items has been waiting {each['waited_s']:.1f} of {each['deadline_s']:.0f} s"
+        for each in info.get("samplers_waiting") or ()
+    ]
+    return told
 
 
 def _settings(says: Iterable[ShardSays]) -> list[str]:

@@ -81,6 +81,23 @@ def test_a_description_of_several_shards_says_what_each_holds() -> None:
     assert "shard 1 (nobody): it did not answer" in shown
 
 
+def test_a_description_tells_how_the_limiter_stands_and_who_waits_for_how_long() -> None:
+    info = {
+        "diff": 12.0,
+        "min_diff": -3.0,
+        "max_diff": None,
+        "batch_items": 64,
+        "can_insert_one": True,
+        "can_sample_batch": False,
+        "writers_waiting": [{"writer": 5, "waited_s": 3.25}],
+        "samplers_waiting": [{"batch_items": 64, "waited_s": 1.0, "deadline_s": 10.0}],
+    }
+    shown = text(render.described(table(), [says()], [ShardSays(shard=0, member="replay-0", info=info)]))
+    assert "ahead by 12 samples (from -3 to unbounded); inserts may go on, samples of 64 must wait" in shown
+    assert "writer 5 has been waiting 3.2 s" in shown
+    assert "a sampler of 64 items has been waiting 1.0 of 10 s" in shown
+
+
 def test_items_are_listed_with_keys_that_can_be_copied() -> None:
     shown = text(render.item_list([ITEM, {**ITEM, "rows": None}]))
     assert str(1 << 60) in shown
