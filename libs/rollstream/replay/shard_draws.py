@@ -61,8 +61,8 @@ class DrawnItems:
 @dataclass(slots=True)
 class _Batch:
     batch_items: int
-    owed: Ints
-    shares: Floats
+    owed: list[int]
+    shares: list[float]
     parts: list[SampledItems] = field(default_factory=list)
     part_shares: list[float] = field(default_factory=list)
 
@@ -103,7 +103,7 @@ class BatchPlan:
     @property
     def ready(self) -> bool:
         """Whether the first batch is whole."""
-        return bool(self._batches) and not self._batches[0].owed.any()
+        return bool(self._batches) and not any(self._batches[0].owed)
 
     def masses(self) -> Floats:
         """Mass of each shard at its last reply [R]; 0 of one that has not answered yet."""
@@ -116,9 +116,12 @@ class BatchPlan:
 
     def add(self, batch_items: int, *, batches: int, masses: Floats) -> None:
         """Plan more batches, split by `masses` [R], of which one at least is > 0 (with one shard, its mass does not matter)."""
+        if len(self.standings) == 1:
+            self._batches.extend(_Batch(batch_items, [batch_items], [1.0]) for _ in range(batches))
+            return
         counts = split_batch(batch_items, masses, batches=batches, generator=self._generator)
-        shares = masses / masses.sum() if len(masses) > 1 else np.ones(1)
-        self._batches.extend(_Batch(batch_items, row, shares) for row in counts)
+        shares = (masses / masses.sum()).tolist()
+        self._batches.extend(_Batch(batch_items, row, shares) for row in counts.tolist())
 
     def owed_by(self, shard: int) -> npt.NDArray[np.uint32]:
         """What to ask of a shard: its part of each batch that it still owes one of, in order."""
@@ -126,7 +129,7 @@ class BatchPlan:
 
     def owing(self) -> list[int]:
         """Shards that owe a part of the first batch."""
-        return np.flatnonzero(self._batches[0].owed).tolist() if self._batches else []
+        return [shard for shard, count in enumerate(self._batches[0].owed) if count] if self._batches else []
 
     def deliver(self, shard: int, reply: SampleReply, *, at_s: float) -> None:
         """Take up what a shard gave, for the batches that it owed longest."""
@@ -139,7 +142,7 @@ class BatchPlan:
             if count != batch.owed[shard]:
                 raise SchemaMismatch(f"shard {shard} answered a batch of {count} items where {batch.owed[shard]} were asked for")
             batch.parts.append(reply.items if len(reply.counts) == 1 else reply.items.part(slice(begin, begin + count)))
-            batch.part_shares.append(float(batch.shares[shard]))
+            batch.part_shares.append(batch.shares[shard])
             batch.owed[shard] = 0
             begin += count
 
@@ -159,11 +162,12 @@ class BatchPlan:
         masses[shard] = 0.0
         if masses.sum() <= 0.0:
             return
+        shares = (masses / masses.sum()).tolist()
         for batch in self._batches:
-            count = int(batch.owed[shard])
+            given = split_batch(batch.owed[shard], masses, batches=1, generator=self._generator)[0].tolist()
             batch.owed[shard] = 0
-            batch.owed += split_batch(count, masses, batches=1, generator=self._generator)[0]
-            batch.shares = masses / masses.sum()
+            batch.owed = [owed + more for owed, more in zip(batch.owed, given, strict=True)]
+            batch.shares = shares
 
     def clear(self) -> None:
         """Forget all batches, also what came of them; how shards stand is kept."""
@@ -172,19 +176,20 @@ class BatchPlan:
     def take(self) -> DrawnItems:
         """The first batch, which must be `ready`, in an order that tells nothing about shards."""
         batch = self._batches.popleft()
+        if len(self.standings) == 1 and self.standings[0] is not None:
+            only = self.standings[0]
+            return DrawnItems(items=batch.parts[0], newest_version=only.newest_version, min_probability=only.min_probability)
         items = self._merged(batch)
         known = [standing for standing in self.standings if standing is not None]
         return DrawnItems(
             items=items,
             newest_version=max((standing.newest_version for standing in known), default=0),
             min_probability=rarest(
-                batch.shares.tolist(), [0.0 if standing is None else standing.min_probability for standing in self.standings]
+                batch.shares, [0.0 if standing is None else standing.min_probability for standing in self.standings]
             ),
         )
 
     def _merged(self, batch: _Batch) -> SampledItems:
-        if len(self.standings) == 1:
-            return batch.parts[0]
         table_items = sum(standing.table_items for standing in self.standings if standing is not None)
         place = self._generator.permutation(batch.batch_items)
         return merge_parts(batch.parts, places=place, shares=batch.part_shares, table_items=table_items)
