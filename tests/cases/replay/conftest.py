@@ -1,58 +1,63 @@
-"""Tables and entries for the replay cases, and a replay service in a thread."""
+"""Tables and entries for the replay cases, and a cell: an embedded server with a replay process, which may be killed."""
 
 from __future__ import annotations
 
-import threading
+import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
-import structlog
 
 from rollstream.clock import SystemClock
-from rollstream.replay import EachRow, Table, TableClient, TableSpec, TableWriter
+from rollstream.replay import EachRow, TableClient, TableGroup, TableSpec, TrajectoryWriter
 from rollstream.replay.log import InsertEntry
-from rollstream.spaces import Column, Episodes, Flag, Rollout, RowSpec
-from rollstream.store import Address, Store
-from rollstream_replay.settings import ReplaySettings
-from rollstream_replay.wiring import main
-from rollstream_service.health import Health
-from rollstream_service.lifecycle import Life
+from rollstream.spaces import Column, RowSpec
+from rollstream.store import Address, EmbeddedServer, Members, Store
 
 ROWS = RowSpec((Column(name="observation", dtype="<f4", shape=(2,)), Column(name="reward", dtype="<f4")))
-TABLE = "run-abc123.replay"
+CLOCK = SystemClock()
+_NUMBERS = itertools.count(1)
 
 
 def make_spec(**changes: Any) -> TableSpec:
     return TableSpec.model_validate({"name": "replay", "max_items": 1000, "rows": ROWS, **changes})
 
 
-def insert(table: Table, priorities: list[float], *, writer: int = 1) -> np.ndarray:
+def insert(group: TableGroup, priorities: list[float], *, writer: int = 1, version: int = 0) -> np.ndarray:
     """Insert single-row items with these priorities; returns their keys."""
-    streams = table.streams.get(writer)
+    streams = group.rows.streams.get(writer)
     first = int(streams.end[0]) if streams else 0
     count = len(priorities)
     entry = InsertEntry(
         writer=writer,
         sequence=streams.sequence + 1 if streams else 1,
-        default_priority=False,
         keep=np.array([first + count], np.uint64),
         end=np.array([first + count], np.uint64),
         start=np.arange(first, first + count, dtype=np.uint64),
         env=np.zeros(count, np.uint32),
         length=np.ones(count, np.uint32),
+        version=np.full(count, version, np.uint32),
+        episode_env=np.zeros(0, np.uint32),
+        episode_start=np.zeros(0, np.uint64),
+        first_ordinal=first,
         priority=np.array(priorities, np.float32),
     )
-    assert table.begin(entry)
-    assert table.admit() == count
-    return table.items.keys(table.items.live()[-count:])
+    assert group.begin(entry)
+    assert group.admit() == count
+    items = group.primary.items
+    return items.key[items.live()[-count:]].copy()
 
 
 @pytest.fixture
-def table() -> Callable[..., Table]:
-    """Makes a table shard without a server."""
-    return lambda **changes: Table(make_spec(**changes), seed=3)
+def table() -> Callable[..., TableGroup]:
+    """Makes the index of a table on one shard, without a server."""
+    return lambda **changes: TableGroup(make_spec(**changes), seed=3)
 
 
 @pytest.fixture(name="insert")
@@ -60,51 +65,149 @@ def insert_items() -> Callable[..., np.ndarray]:
     return insert
 
 
-class Service:
-    """A replay service with one table, its client, and writers of single-row items with two environments."""
+def eventually(question: Callable[[], Any], *, within_s: float = 30.0) -> Any:
+    """Waits until a question is answered with something true, and gives it."""
+    end_s = CLOCK.monotonic_s() + within_s
+    while not (answer := question()):
+        assert CLOCK.monotonic_s() < end_s, "the state did not come about"
+        CLOCK.sleep(0.02)
+    return answer
 
-    def __init__(self, store: Store, address: Address) -> None:
-        self.store, self.address, self.spec = store, address, make_spec()
-        clock = SystemClock()
-        self.life = Life(
-            role="replay", member="replay-0", clock=clock, health=Health(clock), log=structlog.get_logger("rollstream")
+
+@pytest.fixture(name="eventually")
+def eventually_fixture() -> Callable[..., Any]:
+    return eventually
+
+
+class ReplayTable:
+    """One table of a cell, its client, and writers of it."""
+
+    def __init__(self, cell: Cell, spec: TableSpec, *, experiment: str) -> None:
+        self.cell, self.spec, self.experiment = cell, spec, experiment
+        self.id = f"{experiment}.{spec.name}"
+        self._writers: list[TrajectoryWriter] = []
+        self.client = self.make_client()
+
+    def make_client(self, **settings: Any) -> TableClient:
+        return TableClient(self.cell.store, self.cell.address, table_id=self.id, clock=CLOCK, **settings)
+
+    def writer(self, rule: Any = None, *, environments: int = 1, **settings: Any) -> TrajectoryWriter:
+        """A writer of steps; each row is an item unless a rule says otherwise."""
+        self._writers.append(
+            TrajectoryWriter(
+                self.cell.store,
+                self.cell.address,
+                experiment=self.experiment,
+                tables={self.spec.name: rule or EachRow()},
+                environments=environments,
+                clock=CLOCK,
+                **{"deadline_s": 20.0, **settings},
+            )
         )
-        settings = ReplaySettings(redis_url=str(address), member_id="replay-0", grace_s=5.0)
-        self._thread = threading.Thread(target=main, args=(settings, self.life), name="replay-0")
-        self._thread.start()
-        self.client = TableClient(store, address, table_id=TABLE, clock=clock)
+        return self._writers[-1]
 
-    def create(self, **changes: Any) -> None:
-        self.spec = make_spec(**changes)
-        self.client.create(self.spec)
+    def insert(self, count: int, **more: Any) -> np.ndarray:
+        """Items of one row each, whose first observation counts them; returns their keys once they are in the table."""
+        writer = self.writer()
+        columns = {name: np.zeros((count, *shape), dtype) for name, dtype, shape in self.spec.rows}
+        if "observation" in columns:
+            columns["observation"][:, 0] = np.arange(count)
+        result = writer.insert(columns, deadline_s=20.0, **more)
+        writer.flush(deadline_s=20.0)
+        return result.keys[self.spec.name]
 
-    def writer(self) -> TableWriter:
-        return TableWriter(
-            self.store, self.address, table_id=TABLE, spec=self.spec, rule=EachRow(), environments=2, clock=SystemClock()
-        )
-
-    def rollout(self, rows: int) -> Rollout:
-        packed = np.zeros((2, rows), ROWS.dtype)
-        packed["flags"][:, 0] = Flag.FIRST
-        packed["observation"][..., 0] = np.arange(rows)
-        return Rollout(
-            rows=packed.reshape(-1),
-            offsets=np.arange(3, dtype=np.int64) * rows,
-            next_observation={},
-            version=1,
-            env_steps=2 * rows,
-            episodes=Episodes(),
-        )
-
-    def stop(self) -> None:
+    def close(self) -> None:
         self.client.close()
-        self.life.stopping.set()
-        self._thread.join(timeout=30)
-        assert not self._thread.is_alive()
+
+
+class Cell:
+    """A server of its own and one replay process."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        self.server = EmbeddedServer(directory, clock=CLOCK, settings=settings)
+        self.address: Address = self.server.start()
+        self.store = Store(self.address, clock=CLOCK, deadline_s=20.0, name="test")
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = directory / "replay.log"
+        self._tables: list[ReplayTable] = []
+        self.start()
+
+    def start(self) -> None:
+        """Start the replay process; it is ready when its first request is answered."""
+        environment = os.environ | {
+            "ROLLSTREAM_REDIS_URL": str(self.address),
+            "ROLLSTREAM_MEMBER_ID": "replay-0",
+            "ROLLSTREAM_LEASE_TTL_S": "1.0",
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rollstream_replay"], env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def kill(self) -> None:
+        """SIGKILL to the replay process."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(timeout=10)
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the replay process."""
+        assert self.process is not None
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def redis_bytes(self) -> int:
+        """What the server has allocated for data."""
+        info: Any = self.store.run("look at memory", lambda client: client.info("memory"))
+        return int(info["used_memory"])
+
+    def url(self) -> str:
+        """Where the shard answers."""
+        return str(eventually(lambda: [each.url for each in Members(self.store).list() if each.ready])[0])
+
+    def table(self, **changes: Any) -> ReplayTable:
+        """Create a table in an experiment of its own."""
+        made = self.nobody(**changes)
+        made.client.create(made.spec)
+        return made
+
+    def nobody(self, **changes: Any) -> ReplayTable:
+        """A table that is not created."""
+        self._tables.append(ReplayTable(self, make_spec(**changes), experiment=f"run-{next(_NUMBERS):06x}"))
+        return self._tables[-1]
+
+    def forget_tables(self) -> None:
+        """Drop what a test made."""
+        tables, self._tables = self._tables, []
+        for table in tables:
+            table.client.drop()
+            table.close()
+
+    def close(self) -> None:
+        for table in self._tables:
+            table.close()
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        self.store.close()
+        self.server.stop()
+
+
+@pytest.fixture(scope="module")
+def _shared_cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
+    made = Cell(tmp_path_factory.mktemp("cell"))
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def service(store: Store, address: Address) -> Iterator[Service]:
-    made = Service(store, address)
+def cell(_shared_cell: Cell) -> Iterator[Cell]:
+    """A cell that the tests of a file share; their tables go with them."""
+    yield _shared_cell
+    _shared_cell.forget_tables()
+
+
+@pytest.fixture
+def own_cell(tmp_path: Path) -> Iterator[Cell]:
+    """A cell whose processes a test may end as it likes."""
+    made = Cell(tmp_path / "cell")
     yield made
-    made.stop()
+    made.close()
