@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from rollstream.config import Frozen
@@ -18,11 +19,12 @@ from rollstream.replay.limiter_spec import Limiter, MinSize
 from rollstream.replay.selector_spec import Fifo, Sampler, Uniform, goes_by_order
 from rollstream.replay.table_memory import chunk_memory_bytes, index_bytes, log_bytes
 from rollstream.replay.view import ColumnView
-from rollstream.spaces import RowSpec
+from rollstream.spaces import Column, RowSpec
 
 __all__ = ["TableSpec"]
 
 RowsJson: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
+STORABLE_KINDS = "biufcSU"
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,40}[a-z0-9])?$"
 
 
@@ -80,13 +82,9 @@ class TableSpec(Frozen):
 
     @model_validator(mode="after")
     def _rows_can_be_stored(self) -> TableSpec:
-        try:
-            row_spec = RowSpec.from_json(self.rows)
-            _ = row_spec.dtype
-        except TypeError as error:
-            raise ConfigError(f"rows: a column has a dtype that NumPy does not know ({error})") from error
-        if row_spec.dtype.hasobject:
-            raise ConfigError("rows: columns of Python objects cannot be stored; use numbers or fixed-size bytes")
+        row_spec = RowSpec.from_json(self.rows)
+        for column in row_spec.columns:
+            _require_storable(column)
         names = row_spec.dtype.names or ()
         wanted = [*self.stack, *(view.column for view in self.view)]
         for name in wanted:
@@ -208,4 +206,15 @@ class TableSpec(Frozen):
             f"2 * tolerance_items >= batch_items + samples_per_insert fails: {window:g} < {batch_items} + "
             f"{limiter.samples_per_insert:g}; writers and samplers would wait for each other, so raise tolerance_items to "
             f"{math.ceil(need / 2)} or sample smaller batches"
+        )
+
+
+def _require_storable(column: Column) -> None:
+    try:
+        dtype = np.dtype(column.dtype)
+    except TypeError as error:
+        raise ConfigError(f"rows: the column {column.name} has a dtype that NumPy does not know ({error})") from error
+    if dtype.kind not in STORABLE_KINDS:
+        raise ConfigError(
+            f"rows: the column {column.name} of {dtype} cannot be stored; use numbers or fixed-size bytes, and whole numbers for times"
         )
