@@ -11,6 +11,7 @@ between do: whoever still tries writes all its rows again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.chunks import ChunkAddresses
-from rollstream.replay.coverage import capture_coverage
-from rollstream.store import ChunkReader, chunk_prefix, keys
+from rollstream.replay.coverage import Coverage, capture_coverage
+from rollstream.store import ChunkReader, Store, chunk_prefix
 from rollstream_replay.served_rows import ServedRows
 
 if TYPE_CHECKING:
@@ -49,53 +50,42 @@ class OrphanSweep:
 
     async def look(self, reader: ChunkReader) -> int:
         """One look at all keys; returns how many chunks were deleted."""
-        server = self._server
-        found = await self._scan()
-        deleted = 0
+        server, deleted = self._server, 0
         seen: dict[str, set[bytes]] = {}
-        for rows_id, chunk_keys in found.items():
+        for rows_id, suffixes in (await self._scan()).items():
             rows = server.rows.get(rows_id)
             if rows is None:
                 continue
-            addresses = await server.in_thread(partial(addresses_of, chunk_keys))
             coverage = capture_coverage(rows.shard.group)
-            needed = await server.in_thread(partial(coverage.covers, addresses))
-            let_go = await server.in_thread(partial(coverage.let_go, addresses))
+            orphans = await server.in_thread(partial(_not_covered, coverage, suffixes))
+            addresses = addresses_of(orphans)
+            may_go = coverage.let_go(addresses) | self._silent(rows, addresses.writer)
             before = self._seen.get(rows_id, set())
-            silent = self._silent(rows, addresses.writer)
-            doomed: list[int] = []
+            doomed = bytearray()
             kept: set[bytes] = set()
-            for at in np.flatnonzero(~needed).tolist():
-                if chunk_keys[at] in before and (let_go[at] or silent[at]):
-                    doomed.append(at)
+            for at in range(len(addresses)):
+                suffix = bytes(orphans[at * SUFFIX.itemsize : (at + 1) * SUFFIX.itemsize])
+                if suffix in before and may_go[at]:
+                    doomed += suffix
                 elif len(kept) < MOST_REMEMBERED:
-                    kept.add(chunk_keys[at])
-            deleted += await self._delete(rows, reader, addresses, np.array(doomed, np.int64))
+                    kept.add(suffix)
+            deleted += await self._delete(rows, reader, addresses_of(doomed))
             seen[rows_id] = kept
         self._seen = seen
         return deleted
 
-    async def _scan(self) -> dict[str, list[bytes]]:
-        """Keys of chunks by row space."""
+    async def _scan(self) -> dict[str, bytearray]:
+        """Ends of the keys of all chunks, one after another, by row space."""
         server = self._server
-        prefixes = {chunk_prefix(rows_id, server.shard): rows_id for rows_id in server.rows}
-        found: dict[str, list[bytes]] = {rows_id: [] for rows_id in server.rows}
-        if not prefixes:
-            return found
-        prefix_bytes = len(next(iter(prefixes)))
+        prefixes = {chunk_prefix(rows_id, server.shard): bytearray() for rows_id in server.rows}
+        found = dict(zip(server.rows, prefixes.values(), strict=True))
         cursor = 0
-        while True:
-            reply: Any = await server.in_thread(
-                partial(server.store.run, "look for rows that nobody needs", partial(_scan_some, cursor))
-            )
-            cursor, some = reply
-            for key in some:
-                rows_id = prefixes.get(key[:prefix_bytes])
-                if rows_id is not None and len(key) == prefix_bytes + keys.CHUNK_KEY_SUFFIX_BYTES:
-                    found[rows_id].append(key)
+        while prefixes:
+            cursor = await server.in_thread(partial(_scan_some, server.store, cursor, prefixes))
             if not cursor:
-                return found
+                break
             await asyncio.sleep(SCAN_PAUSE_S)
+        return found
 
     def _silent(self, rows: ServedRows, writer: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """Whether nothing was heard of a chunk's writer [A] since before the last look."""
@@ -103,20 +93,18 @@ class OrphanSweep:
         silent = np.array([rows.silent_for(each) > self._every_s for each in different.tolist()], np.bool_)
         return silent[at]
 
-    async def _delete(
-        self, rows: ServedRows, reader: ChunkReader, addresses: ChunkAddresses, doomed: npt.NDArray[np.int64]
-    ) -> int:
+    async def _delete(self, rows: ServedRows, reader: ChunkReader, doomed: ChunkAddresses) -> int:
         for start in range(0, len(doomed), UNLINK_CHUNKS):
-            which = doomed[start : start + UNLINK_CHUNKS]
-            part = ChunkAddresses(writer=addresses.writer[which], env=addresses.env[which], chunk_no=addresses.chunk_no[which])
-            rows.orphans_swept += await self._server.in_thread(partial(rows.shard.unlink, reader, part))
+            part = slice(start, start + UNLINK_CHUNKS)
+            some = ChunkAddresses(writer=doomed.writer[part], env=doomed.env[part], chunk_no=doomed.chunk_no[part])
+            if self._server.serving:
+                rows.orphans_swept += await self._server.in_thread(partial(rows.shard.unlink, reader, some))
         return len(doomed)
 
 
-def addresses_of(chunk_keys: list[bytes]) -> ChunkAddresses:
-    """Writer, environment and number of each chunk, from its key."""
-    suffixes = b"".join(key[-SUFFIX.itemsize :] for key in chunk_keys)
-    parsed = np.frombuffer(suffixes, SUFFIX)
+def addresses_of(suffixes: bytes | bytearray) -> ChunkAddresses:
+    """Writer, environment and number of chunks, from the ends of their keys."""
+    parsed = np.frombuffer(bytes(suffixes), SUFFIX)
     return ChunkAddresses(
         writer=parsed["writer"].astype(np.uint32),
         env=parsed["env"].astype(np.uint32),
@@ -124,5 +112,18 @@ def addresses_of(chunk_keys: list[bytes]) -> ChunkAddresses:
     )
 
 
-def _scan_some(cursor: int, client: Any) -> Any:
-    return client.scan(cursor=cursor, count=SCAN_KEYS)
+def _not_covered(coverage: Coverage, suffixes: bytearray) -> bytes:
+    ends = np.frombuffer(suffixes, SUFFIX)
+    return ends[~coverage.covers(addresses_of(suffixes))].tobytes()
+
+
+def _scan_some(store: Store, cursor: int, into: Mapping[bytes, bytearray]) -> int:
+    """One step of the scan: ends of keys to where they belong; returns the next cursor."""
+    reply: Any = store.run("look for rows that nobody needs", lambda client: client.scan(cursor=cursor, count=SCAN_KEYS))
+    following, found = reply
+    prefix_bytes = len(next(iter(into)))
+    for key in found:
+        ends = into.get(key[:prefix_bytes])
+        if ends is not None and len(key) == prefix_bytes + SUFFIX.itemsize:
+            ends += key[prefix_bytes:]
+    return int(following)
