@@ -55,7 +55,7 @@ class ShardExport:
         chunks = ItemChunks(arrays, chunk_rows=self._spec.chunk_rows)
         most = len(chunks.chunk_no) if rows_max_bytes is None else int(rows_max_bytes // self._chunk_bytes)
         kept = chunks.newest_items(most)
-        used = np.unique(chunks.of_items(kept))
+        used = np.arange(len(chunks.chunk_no)) if kept.all() else np.unique(chunks.of_items(kept))
         gone = np.zeros(len(chunks.chunk_no), np.bool_)
         step = max(1, min(SLICE_CHUNKS_MAX, int(SLICE_BYTES // self._chunk_bytes)))
         for begin in range(0, len(used), step):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
@@ -53,15 +54,21 @@ def written_buffers(parts: Iterable[ExportPart]) -> Iterator[list[Any]]:
 def write_file(path: Path, parts: Iterable[ExportPart]) -> None:
     """Write an export beside its place, flush it, then rename it, so that a half one never shows under this name.
 
+    A thread writes one part while the next is fetched; it ends with this call.
+
     Raises:
         CheckpointError: the disk is full or not writable; what was half written is removed.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb", buffering=0) as file:
+        with partial.open("wb", buffering=0) as file, ThreadPoolExecutor(1, thread_name_prefix="export") as thread:
+            writing: Future[None] | None = None
             for buffers in written_buffers(parts):
-                for buffer in buffers:
-                    _write(file, buffer)
+                if writing is not None:
+                    writing.result()
+                writing = thread.submit(_write, file, buffers)
+            if writing is not None:
+                writing.result()
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
@@ -143,10 +150,11 @@ def _part(place: _Place, content: bytes | bytearray | memoryview, what: str) -> 
     return ExportPart(kind=place.kind, content=unpack(content, what=f"{what}, part at byte {place.offset},"))
 
 
-def _write(file: BinaryIO, buffer: Any) -> None:
-    view = memoryview(buffer)
-    while view:
-        view = view[file.write(view) :]
+def _write(file: BinaryIO, buffers: list[Any]) -> None:
+    for buffer in buffers:
+        view = memoryview(buffer)
+        while view:
+            view = view[file.write(view) :]
 
 
 def _read(file: BinaryIO, offset: int, count: int) -> bytearray:
