@@ -17,7 +17,7 @@ from rollstream.replay.group import TableGroup
 from rollstream.replay.importance import BetaSchedule, importance_weights
 from rollstream.replay.item_priority import TdMix
 from rollstream.replay.limiter_spec import MinSize, Queue, RateLimit, SampleToInsertRatio, Stack
-from rollstream.replay.patterns import Pattern, PatternItems, pattern_items, pattern_table
+from rollstream.replay.patterns import Pattern, PatternItems, by_table, pattern_items, pattern_table
 from rollstream.replay.presets import queue_table, stack_table
 from rollstream.replay.returns import n_step
 from rollstream.replay.rules import EachRow, Episode, ItemRule, NStep, Sequence, Transition
@@ -88,6 +88,7 @@ __all__ = [
     "UpdateResult",
     "WithoutReplacement",
     "WriteResult",
+    "by_table",
     "condition",
     "importance_weights",
     "infer_rows",

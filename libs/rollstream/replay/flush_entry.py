@@ -55,6 +55,14 @@ class TableRules:
             plain=tuple(tables) == (primary,),
         )
 
+    @property
+    def by_name(self) -> dict[str, list[ItemRule]]:
+        """The rules of each table."""
+        return {
+            name: [rule for rule, table in zip(self.rules, self.table, strict=True) if table == number]
+            for number, name in enumerate(self.names)
+        }
+
     def tables_of(self, items: CutItems) -> npt.NDArray[np.uint8]:
         """Number of each item's table. Shapes: -> [M]."""
         return np.concatenate([self.table[items.rule], items.rest.table]) if len(items.rest) else self.table[items.rule]

@@ -24,12 +24,13 @@ from rollstream.errors import ConfigError, SchemaMismatch
 from rollstream.replay.conditions import Condition
 from rollstream.replay.item_priority import Priority, TdMix, columns_of, mixed, require_priority
 from rollstream.replay.open_steps import ItemRuns, OpenSteps
+from rollstream.replay.rules import require_history
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.step_reference import StepSlice, flat_slices
 from rollstream.replay.view import ColumnView
 from rollstream.spaces import Flag, RowSpec
 
-__all__ = ["Pattern", "PatternItems", "pattern_items", "pattern_table"]
+__all__ = ["Pattern", "PatternItems", "by_table", "pattern_items", "pattern_table"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -47,6 +48,7 @@ class Pattern:
             item), or None: the highest so far.
         conditions: all must hold of the newest step.
         final_columns: columns that hold something in the row of an episode's final observation; with those below them.
+        history: rows before the oldest step taken, for columns that are stacked from several rows when they are read.
 
     >>> from rollstream.replay import condition, step
     >>> pattern = Pattern(
@@ -62,6 +64,7 @@ class Pattern:
     priority: Priority = None
     conditions: Sequence[Condition] = ()
     final_columns: tuple[str, ...] = ("observation",)
+    history: int = 0
 
     def __post_init__(self) -> None:
         if not self.slices:
@@ -70,6 +73,7 @@ class Pattern:
             if not isinstance(condition, Condition):
                 raise ConfigError(f"pattern conditions are comparisons such as condition.step_index >= 3, got {condition!r}")
         require_priority(self.priority)
+        require_history(self, self.history)
 
     @cached_property
     def slices(self) -> dict[str, StepSlice]:
@@ -123,12 +127,17 @@ class Pattern:
                 row = row[self._holds(steps, row)]
         env = episodes.env[episodes.of_row[row]]
         first = row + 1 - self.rows_needed
+        lead = None
+        if self.history:
+            lead = np.minimum(self.history, first - episodes.start[episodes.of_row[row]])
+            first = first - lead
         still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
-        needed = np.maximum(episodes.end[still] + 1 - self.rows_needed, episodes.start[still])
+        needed = np.maximum(episodes.end[still] + 1 - self.rows_needed - self.history, episodes.start[still])
         return ItemRuns(
             env=env,
             start=first - steps.offsets[env],
-            length=np.full(len(row), self.rows_needed + 1 + self.newest),
+            length=row + self.newest + 2 - first,
+            lead=lead,
             keep=steps.keep_from(needed, of_episodes=still),
             priority=self._priorities(steps, row),
             state=state,
@@ -237,13 +246,29 @@ def pattern_items(pattern: Pattern, columns: Mapping[str, npt.NDArray[Any]], off
         columns=seen, offsets=np.asarray(offsets), fresh=lengths, before=np.zeros(len(lengths), np.int64), closing=True
     )
     runs = pattern.items(steps)
-    newest = steps.offsets[runs.env] + runs.start + pattern.rows_needed - 1
+    newest = steps.offsets[runs.env] + runs.start + runs.length - 2 - pattern.newest
     taken = {}
     for name, part in pattern.slices.items():
         places = newest[:, None] + 1 + np.array(part.places)
         column = columns[part.column][places]
         taken[name] = column[:, 0] if part.index else column
     return PatternItems(newest=newest, columns=taken, priority=runs.priority)
+
+
+def by_table(patterns: Sequence[Pattern]) -> dict[str, list[Pattern]]:
+    """Patterns that say for which table they are, as writers take them.
+
+    >>> from rollstream.replay import step
+    >>> actions = Pattern({"action": step["action"][-1]}, table="actions")
+    >>> list(by_table([actions]))
+    ['actions']
+    """
+    tables: dict[str, list[Pattern]] = {}
+    for pattern in patterns:
+        if not pattern.table:
+            raise ConfigError(f"pattern of {', '.join(pattern.slices)} does not say for which table it is; give it table=...")
+        tables.setdefault(pattern.table, []).append(pattern)
+    return tables
 
 
 def pattern_table(pattern: Pattern, rows: RowSpec, *, name: str, max_items: int, **settings: Any) -> TableSpec:

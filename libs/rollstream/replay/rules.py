@@ -31,7 +31,18 @@ from rollstream.replay.item_priority import Priority, TdMix, columns_of, require
 from rollstream.replay.open_steps import ENDS, ItemRuns, OpenSteps
 from rollstream.replay.windows import Windows
 
-__all__ = ["EachRow", "Episode", "ItemRule", "ItemRuns", "NStep", "OpenSteps", "Sequence", "TdMix", "Transition"]
+__all__ = [
+    "EachRow",
+    "Episode",
+    "ItemRule",
+    "ItemRuns",
+    "NStep",
+    "OpenSteps",
+    "Sequence",
+    "TdMix",
+    "Transition",
+    "require_history",
+]
 
 LEAD_MAX = 65_535
 """Rows of lead that an item can have: what its place in the log holds."""
@@ -68,7 +79,7 @@ class NStep:
 
     def __post_init__(self) -> None:
         _require(self, "steps", self.steps, least=1)
-        _require(self, "history", self.history, least=0)
+        require_history(self, self.history)
         if self.discount is not None and not 0.0 <= self.discount <= 1.0:
             raise ConfigError(f"NStep: discount must be between 0 and 1, got {self.discount}")
         require_priority(self.priority)
@@ -110,7 +121,7 @@ class Sequence:
         _require(self, "length", self.length, least=1)
         _require(self, "stride", self.stride, least=1)
         _require(self, "burn_in", self.burn_in, least=0)
-        _require(self, "history", self.history, least=0)
+        require_history(self, self.history)
         if self.tail not in ("short", "aligned", "drop"):
             raise ConfigError(f"Sequence: tail must be short, aligned or drop, got {self.tail!r}")
         if self.burn_in + self.history > LEAD_MAX:
@@ -144,7 +155,7 @@ class Episode:
 
     def __post_init__(self) -> None:
         _require(self, "max_length", self.max_length, least=1)
-        _require(self, "history", self.history, least=0)
+        require_history(self, self.history)
         if self.overlong not in ("split", "error"):
             raise ConfigError(f"Episode: overlong must be split or error, got {self.overlong!r}")
         require_priority(self.priority)
@@ -181,7 +192,7 @@ class EachRow:
     priority: Priority = None
 
     def __post_init__(self) -> None:
-        _require(self, "history", self.history, least=0)
+        require_history(self, self.history)
         require_priority(self.priority)
 
     @property
@@ -220,8 +231,13 @@ class EachRow:
         )
 
 
+def require_history(rule: object, history: int) -> None:
+    """Refuse more or less rows of lead than an item can have."""
+    _require(rule, "history", history, least=0)
+    if history > LEAD_MAX:
+        raise ConfigError(f"{type(rule).__name__}: history must be <= {LEAD_MAX}, got {history}")
+
+
 def _require(rule: object, name: str, value: int, *, least: int) -> None:
     if value < least:
         raise ConfigError(f"{type(rule).__name__}: {name} must be >= {least}, got {value}")
-    if name == "history" and value > LEAD_MAX:
-        raise ConfigError(f"{type(rule).__name__}: history must be <= {LEAD_MAX}, got {value}")

@@ -29,7 +29,7 @@ from rollstream.replay.item_priority import require_priority
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.step_buffer import StepBuffer
 from rollstream.replay.step_layout import entries_of
-from rollstream.replay.table_specs import read_row_space, require_views
+from rollstream.replay.table_specs import read_row_space, require_fitting_rules
 from rollstream.replay.writer import TableWriter, WriteResult
 from rollstream.store import Address, Store
 
@@ -87,7 +87,7 @@ class TrajectoryWriter:
             if value < 1:
                 raise ConfigError(f"TrajectoryWriter: {name} must be >= 1, got {value}")
         specs = read_row_space(store, experiment=experiment, names=tuple(tables), clock=clock, wait_s=table_wait_s)
-        require_views(tables, specs)
+        require_fitting_rules(tables, specs)
         spec = next(one for one in specs.values() if not one.rows_of)
         self.experiment = experiment
         self._environments = environments

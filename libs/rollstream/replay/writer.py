@@ -369,7 +369,7 @@ class TableWriter:
     def _table_exists(self) -> bool:
         """Whether all tables were created; checks once that they have our rows."""
         if not self._checked:
-            self._checked = check_row_space(self._store, table_id=self.table_id, spec=self._spec, names=self._rules.names)
+            self._checked = check_row_space(self._store, table_id=self.table_id, spec=self._spec, tables=self._rules.by_name)
         return self._checked
 
     def _wait_for_table(self, deadline: Deadline) -> None:

@@ -150,6 +150,17 @@ def test_a_table_with_the_rows_of_another_has_no_writer_of_its_own(bench: Bench)
         bench.writer(bench.make_spec(name="second", rows_of="replay"))
 
 
+def test_rules_leave_the_rows_that_stacks_need(bench: Bench, episodic: Any) -> None:
+    spec = bench.create(stack={"observation": 4})
+    rollout = episodic(2, episode_steps=9).rollout(3)
+    for rule in (NStep(1, history=2), Sequence(4, 4, burn_in=2)):
+        with pytest.raises(
+            ConfigError, match="table replay stacks 4 frames, and .* keeps 2 rows before an item; give it history=3"
+        ):
+            bench.writer(spec, rule=rule).append(rollout)
+    assert bench.writer(spec, rule=NStep(1, history=3)).append(rollout).items == 4
+
+
 def test_writers_take_the_shards_of_a_table_in_turn(bench: Bench, episodic: Any) -> None:
     spec = bench.create(shards=3)
     writers = [bench.writer(spec) for _ in range(3)]

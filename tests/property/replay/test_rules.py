@@ -87,8 +87,8 @@ def applied(pattern: Pattern, env: int, episode: range, flags: list[int], number
         ]
         if enough and all(holds):
             since = 0
-            first = row + 1 - pattern.rows_needed
-            items.append(Item(env, first, first, row + 1 + pattern.newest, number))
+            core = row + 1 - pattern.rows_needed
+            items.append(Item(env, max(episode[0], core - pattern.history), core, row + 1 + pattern.newest, number))
     return items
 
 
@@ -138,6 +138,7 @@ rules = st.one_of(
             ),
             max_size=3,
         ),
+        history=leads,
     ),
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError, NonFiniteError, SchemaMismatch, TableError
-from rollstream.replay import Pattern, TdMix, condition, pattern_items, pattern_table, step
+from rollstream.replay import Pattern, TdMix, by_table, condition, pattern_items, pattern_table, step
 from rollstream.replay.open_steps import ItemRuns, OpenSteps
 from rollstream.replay.view import viewed
 from rollstream.spaces import Column, Flag, RowSpec
@@ -58,7 +58,7 @@ def test_places_that_do_not_count_from_the_newest_step_are_refused() -> None:
     with pytest.raises(ConfigError, match="name a column first, e.g. step"):
         step[-1]
     with pytest.raises(ConfigError, match="pattern column 'a.b' must be a slice of a step's column"):
-        Pattern({"a": {"b": step["x"]}}).view
+        Pattern({"a": {"b": step["x"]}})
     with pytest.raises(ConfigError, match="a pattern takes at least one column, got none"):
         Pattern({})
     with pytest.raises(ConfigError, match="pattern conditions are comparisons such as condition.step_index >= 3"):
@@ -157,7 +157,7 @@ def test_conditions_that_cannot_be_are_refused() -> None:
     with pytest.raises(ConfigError, match="condition on step_index: % takes one number >= 1, got 0"):
         condition.step_index % 0
     with pytest.raises(ConfigError, match="condition on data: compare with a whole number or a bool, got 0.5"):
-        condition.data("reward") > 0.5  # type: ignore[operator]
+        assert condition.data("reward") > 0.5  # type: ignore[operator]
     assert repr(condition.data("goal") % 2 == 1) == "Condition(data('goal') % 2 == 1)"
 
 
@@ -186,6 +186,23 @@ def test_a_pattern_runs_over_recorded_episodes() -> None:
     assert items.priority == pytest.approx([1, 1, 1])
     with pytest.raises(SchemaMismatch, match="the pattern takes the columns td, given are: action, observation"):
         pattern_items(pattern, {name: columns[name] for name in ("observation", "action")}, np.array([0, 7]))
+
+
+def test_a_pattern_may_have_history_for_stacked_columns() -> None:
+    runs = Pattern({"pair": step["observation"][-2:]}, history=2).items(rows("f....", "f."))
+    assert (runs.start.tolist(), runs.length.tolist()) == ([0, 0, 0, 1, 0], [2, 3, 4, 4, 2])
+    assert runs.lead is not None
+    assert runs.lead.tolist() == [0, 1, 2, 2, 0]
+    assert runs.keep.tolist() == [1, 0]
+    with pytest.raises(ConfigError, match="Pattern: history must be >= 0, got -1"):
+        Pattern(ACTION, history=-1)
+
+
+def test_patterns_can_be_given_as_a_list_that_says_for_which_table_each_is() -> None:
+    one, two = Pattern(ACTION, table="a"), Pattern(OBSERVATION, table="a")
+    assert by_table([one, Pattern(ACTION, table="b"), two])["a"] == [one, two]
+    with pytest.raises(ConfigError, match="pattern of action does not say for which table it is; give it table=..."):
+        by_table([Pattern(ACTION)])
 
 
 def test_the_spec_of_a_patterns_table_has_its_view() -> None:
