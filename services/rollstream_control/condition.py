@@ -32,6 +32,7 @@ def judge(
     members: Sequence[MemberRecord],
     seated: Collection[str],
     needs_replay: bool,
+    table_shards: int = 1,
 ) -> Judgement:
     """How an experiment fares.
 
@@ -39,6 +40,7 @@ def judge(
         members: everybody who is live.
         seated: ids of the actors that control has given it, live or not.
         needs_replay: whether its algorithm uses replay tables.
+        table_shards: over how many shards these are spread.
     """
     if status.ended:
         return Judgement(condition="ENDED")
@@ -55,6 +57,16 @@ def judge(
         lacks.append("no live learner runs it: it goes on from its last checkpoint when one comes")
     if not live & set(seated):
         lacks.append("no live actor serves it: start actors, or wait until others give theirs back")
-    if needs_replay and not any(member.role == "replay" for member in members):
-        lacks.append("no replay shard is live, and its tables need one")
+    if needs_replay:
+        lacks += _absent_shards({member.shard or 0 for member in members if member.role == "replay"}, table_shards)
     return Judgement(condition="DEGRADED", why=tuple(lacks)) if lacks else Judgement(condition="OK")
+
+
+def _absent_shards(live: Collection[int], needed: int) -> list[str]:
+    absent = [str(shard) for shard in range(needed) if shard not in live]
+    if not absent:
+        return []
+    if len(absent) == needed:
+        return ["no replay shard is live, and its tables need " + ("one" if needed == 1 else str(needed))]
+    which = f"shard {absent[0]} is" if len(absent) == 1 else f"shards {', '.join(absent)} are"
+    return [f"replay {which} not live, and its tables lie on {needed}: samples and inserts of that part wait"]

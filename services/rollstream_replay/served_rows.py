@@ -128,6 +128,11 @@ class ServedRows:
         self._record_waiting_writers()
         return inserted > 0
 
+    def settle(self) -> None:
+        """Bring selectors up to date with what was inserted, before the next sampler has to wait for it."""
+        for table in self.tables.values():
+            table.settle()
+
     def _look_at_bounds(self, granted: list[int]) -> None:
         streams, half = self.shard.group.rows.streams, max(1, self.shard.table.spec.unread_entries // 2)
         for writer in granted:

@@ -50,6 +50,7 @@ class ServedTable:
         self._waits = waits
         self._changed = changed
         self._possible: set[int] = set()
+        self._sampled = False
 
     @property
     def table(self) -> Table:
@@ -68,6 +69,7 @@ class ServedTable:
                 self.table.limiter.consume(request.consumed)
                 return None
         reply = self.shard.sample(self.table, request)
+        self._sampled = True
         if request.consumed or reply is not None:
             self._changed()
         return reply
@@ -96,6 +98,12 @@ class ServedTable:
         finally:
             if sampler in self.samplers:
                 self.samplers.remove(sampler)
+
+    def settle(self) -> None:
+        """Let the sampler put itself in order now: once between two requests, so that inserts alone cost nothing."""
+        if self._sampled:
+            self._sampled = False
+            _ = self.table.sampler.mass
 
     def serve_waiting(self) -> None:
         """Give samplers that wait what they want, in order, as far as the limiter allows."""

@@ -273,6 +273,7 @@ class ShardServer:
                 tasks.create_task(loop)
 
     async def _recover(self) -> None:
+        await self._upkeep.begin()
         specs = await self.in_thread(lambda: read_specs(self.store, shard=self.shard))
         for table_id, spec in specs.primaries.items():
             try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollstream.errors import StoreUnavailable
 from rollstream.replay.shard import LogEntries
-from rollstream.store import ChunkReader, keys
+from rollstream.store import Changes, ChunkReader, keys
 from rollstream.store.retry import is_out_of_memory
 from rollstream_replay.orphan_sweep import OrphanSweep
 from rollstream_replay.other_shards import LOOK_EVERY_S, apply_counts, read_counts, wanted_positions
@@ -61,7 +61,7 @@ class Upkeep:
         self.hurry = asyncio.Event()
         self._server = server
         self._sweep_every_s = sweep_every_s
-        self._changes_id = "$"
+        self._changes_id = "0-0"
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         """All loops, to be run side by side while the shard serves."""
@@ -74,6 +74,10 @@ class Upkeep:
             self._repeat_credit(),
             self._sweep(),
         ]
+
+    async def begin(self) -> None:
+        """Note where changes of the cell stand now, so that none is missed from here on."""
+        self._changes_id = await self._server.in_thread(Changes(self._server.store).latest)
 
     async def save_snapshot(self, rows: ServedRows) -> bool:
         """Save the index of a row space now; False while an entry is half admitted, or Redis is full."""
@@ -107,9 +111,10 @@ class Upkeep:
                     await self._changed(entries)
                     continue
                 rows = served[key]
-                if server.rows.get(rows.table_id) is rows:
+                if server.holds(rows):
                     rows.take(entries)
                     server.advance(rows)
+                    rows.settle()
             await asyncio.sleep(READ_PAUSE_S)
 
     def _read_logs(self, positions: dict[str, str]) -> list[tuple[str, LogEntries]]:

@@ -78,6 +78,7 @@ def _item_fields(parts: CellParts, status: ExperimentStatus, around: Surrounding
         members=around.members,
         seated=[seat.member for seat in around.seats(status.id)],
         needs_replay=_needs_replay(parts, spec.algorithm),
+        table_shards=int(spec.settings.get("table_shards", 1)),
     )
     return {
         "id": status.id,

@@ -205,7 +205,8 @@ def test_a_request_without_batches_tells_how_the_shard_stands(
     writer = write(table_spec=spec(sampler=Prioritized(exponent=1.0)))
     writer.append(episodic(4, episode_steps=9).rollout(10, version=7))
     writer.flush(deadline_s=10)
-    standing = sample(ask, REPLAY)
+    assert sample(ask, REPLAY).min_probability == 0.0, "only on request: it costs the shard a look"
+    standing = sample(ask, REPLAY, wants_min_probability=True)
     assert (standing.table_items, standing.newest_version) == (36, 7)
     assert standing.mass == pytest.approx(36.0)
     assert standing.min_probability == pytest.approx(1 / 36)

@@ -63,3 +63,16 @@ def test_a_paused_experiment_waits_and_misses_nothing() -> None:
 
 def test_an_experiment_that_has_ended_needs_nothing() -> None:
     assert judge(status("failed"), wanted="run", members=[], seated=[], needs_replay=True).condition == "ENDED"
+
+
+def test_absent_shards_of_a_spread_table_are_named() -> None:
+    replay = [MemberRecord(id=f"replay-{shard}", role="replay", shard=shard, ready=True) for shard in range(3)]
+
+    def why(*live: int) -> tuple[str, ...]:
+        members = [ACTOR, LEARNER, *(replay[shard] for shard in live)]
+        return judge(status("running"), wanted="run", members=members, seated=["actor-0"], needs_replay=True, table_shards=3).why
+
+    assert why(0, 1, 2) == ()
+    assert why(0, 2) == ("replay shard 1 is not live, and its tables lie on 3: samples and inserts of that part wait",)
+    assert why(1) == ("replay shards 0, 2 are not live, and its tables lie on 3: samples and inserts of that part wait",)
+    assert why() == ("no replay shard is live, and its tables need 3",)
