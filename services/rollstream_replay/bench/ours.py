@@ -19,7 +19,7 @@ from rollstream.errors import RollstreamError
 from rollstream.replay import MinSize, Prioritized, TableClient, TableSpec, Uniform
 from rollstream.store import EmbeddedServer, Store
 from rollstream_replay.bench.line_process import LineProcess
-from rollstream_replay.bench.system import ANSWER_WITHIN_S, Operation, Run, TableCase, Variant, run_clients
+from rollstream_replay.bench.system import ANSWER_WITHIN_S, BATCH_ITEMS, Operation, Run, TableCase, Variant, run_clients
 
 __all__ = ["TABLE_ID", "Durability", "Ours"]
 
@@ -209,7 +209,7 @@ class Ours:
             return (Variant(api="client", name="asked ahead", message={**batch, "ahead": True}),)
         if operation == "sample_strict":
             return (Variant(api="client", name="strict", message={**batch, "ahead": False}),)
-        return (Variant(api="client", name=f"batches of {self.case.batch_items}", message=batch),)
+        return (Variant(api="client", name=f"batches of {BATCH_ITEMS}", message={"batch_items": BATCH_ITEMS}),)
 
     def run(self, operation: Operation, variant: Variant, *, clients: int, seconds: float, warm_up_s: float) -> Run:
         """Do it; updates count when the shard has applied them."""

@@ -14,7 +14,7 @@ from typing import Any
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError, RollstreamError
 from rollstream_replay.bench.line_process import LineProcess
-from rollstream_replay.bench.system import ANSWER_WITHIN_S, Operation, Run, TableCase, Variant, run_clients
+from rollstream_replay.bench.system import ANSWER_WITHIN_S, BATCH_ITEMS, Operation, Run, TableCase, Variant, run_clients
 
 __all__ = ["PEER_SCRIPT", "Reverb", "check_reverb"]
 
@@ -162,7 +162,7 @@ class Reverb:
             return tuple(self._insert_variants())
         batch_items = self.case.batch_items
         if operation == "update":
-            return (Variant(api="mutate_priorities", name=f"batches of {batch_items}", message={"batch_items": batch_items}),)
+            return (Variant(api="mutate_priorities", name=f"batches of {BATCH_ITEMS}", message={"batch_items": BATCH_ITEMS}),)
         if operation == "sample":
             return tuple(self._dataset_variant(times * batch_items, 2, 2) for times in IN_FLIGHT_BATCHES)
         message = {"api": "client", "batch_items": batch_items}

@@ -25,6 +25,7 @@ PRIORITIES = 8
 POOL_BYTES = 64 << 20
 POOL_STEPS_MAX = 256
 FILL_FLUSH = 40
+UPDATE_BATCHES = 8
 
 
 def steps_of(payload: dict[str, Any], seed: int) -> list[list[Any]]:
@@ -232,7 +233,7 @@ class Client:
         """Give batches of items other priorities."""
         if not self.updates:
             generator = np.random.default_rng(1)
-            for _ in range(16):
+            for _ in range(UPDATE_BATCHES):
                 keys = {int(each[0].info.key) for each in self.client.sample(TABLE, batch_items)}
                 self.updates.append({key: float(generator.random()) + 1e-3 for key in keys})
         at = [0]

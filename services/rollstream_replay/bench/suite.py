@@ -119,6 +119,8 @@ class Suite:
                         system.open(case)
                         system.fill()
                     for operation in self._plan.operations:
+                        if operation == "update" and selector == "uniform" and len(self._plan.selectors) > 1:
+                            continue  # priorities mean nothing there
                         for clients in self._plan.clients:
                             cell = measure_cell(systems, cast(Operation, operation), case, clients=clients, pace=self._pace)
                             cells.append(cell.to_json())

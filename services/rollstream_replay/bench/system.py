@@ -17,7 +17,19 @@ from rollstream.clock import Clock
 from rollstream_replay.bench.line_process import LineProcess, ask_all
 from rollstream_replay.bench.payloads import Payload
 
-__all__ = ["OPERATIONS", "Figure", "Operation", "Run", "System", "TableCase", "Variant", "figure_of", "rss_bytes", "run_clients"]
+__all__ = [
+    "BATCH_ITEMS",
+    "OPERATIONS",
+    "Figure",
+    "Operation",
+    "Run",
+    "System",
+    "TableCase",
+    "Variant",
+    "figure_of",
+    "rss_bytes",
+    "run_clients",
+]
 
 Operation: TypeAlias = Literal["insert", "sample", "sample_strict", "update"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)

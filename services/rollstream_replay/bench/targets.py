@@ -38,13 +38,14 @@ def judge(document: Document) -> list[dict[str, Any]]:
 
 
 def _cells(document: Document, operation: str, payload_bytes: int | None = None, *, clients: int = 1) -> Iterator[Any]:
-    """Cells with random data in one column."""
+    """Cells with random data in one column; of updates those in which priorities mean something."""
     for cell in document.get("cells", ()):
         if (
             cell["operation"] == operation
             and cell["data"] == "random"
             and cell["columns"] == 1
             and cell["clients"] == clients
+            and (operation != "update" or cell["selector"] == "prioritized")
             and payload_bytes in (None, cell["payload_bytes"])
         ):
             yield cell

@@ -29,7 +29,8 @@ ENVIRONMENTS = 8
 AHEAD_BATCHES = 8
 WAIT_S = 60.0
 PRIORITIES = 8
-UPDATE_BATCHES = 16
+UPDATE_BATCHES = 8
+SAMPLE_BYTES = 16 << 20
 
 
 class Worker:
@@ -125,8 +126,10 @@ class Worker:
         """Give batches of items other priorities; counted when sent, the caller waits until the shard has applied them."""
         client = self._client(0)
         if not self._updates:
+            parts = max(1, batch_items * self._payload.payload_bytes // SAMPLE_BYTES)  # their rows come along
             for _ in range(UPDATE_BATCHES):
-                self._updates.append(np.unique(client.sample(batch_items=batch_items, deadline_s=WAIT_S).keys))
+                drawn = [client.sample(batch_items=batch_items // parts, deadline_s=WAIT_S).keys for _ in range(parts)]
+                self._updates.append(np.unique(np.concatenate(drawn)))
         priorities = child_generator(self._seed, "bench", "updates").random(batch_items) + 1e-3
         batches = 0
 

@@ -109,6 +109,11 @@ def test_a_target_is_judged_by_its_worst_figure() -> None:
     assert not judged({"cells": [cell(payload_bytes=4_000, ratio=9.0, data="compressible")]})
 
 
+def test_updates_are_judged_where_priorities_mean_something() -> None:
+    assert not judged({"cells": [cell("update", ratio=1.0, selector="uniform")]})
+    assert judged({"cells": [cell("update", ratio=2.5, selector="prioritized")]})["priority updates, of mutate_priorities"]["met"]
+
+
 def test_the_ratio_with_four_clients_is_held_against_that_with_one() -> None:
     document = {"cells": [cell(ratio=9.0), cell(clients=4, ratio=6.3), cell(clients=4, ratio=1.0, data="compressible")]}
     target = judged(document)["ratio with 4 clients over that with one"]
