@@ -27,7 +27,11 @@ EPISODES = ""
 
 
 class Inserter:
-    """Writes rows that were recorded elsewhere; each way of cutting them has a writer of one environment."""
+    """Writes rows that were recorded elsewhere; each way of cutting them has a writer of one environment.
+
+    Args:
+        finite: as of `StepLayout`.
+    """
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class Inserter:
         clock: Clock,
         waits: Waits | None = None,
         while_waiting: Callable[[bool], None] | None = None,
+        finite: frozenset[str] = frozenset(),
     ) -> None:
         self._store = store
         self._address = address
@@ -49,7 +54,7 @@ class Inserter:
         self._clock = clock
         self._waits = waits
         self._while_waiting = while_waiting
-        self._layout = StepLayout(spec.row_spec)
+        self._layout = StepLayout(spec.row_spec, finite=finite)
         self._writers: dict[str, TableWriter] = {}
 
     def rows(

@@ -41,15 +41,19 @@ class Steps:
 class StepBuffer:
     """Up to `capacity` rows of each environment.
 
+    Args:
+        finite: as of `StepLayout`.
+
     Attributes:
         total: [N], rows of each environment so far, those given away included.
         episode_begin: [N], the row that its newest episode begins with.
         begins: [N], whether its next row begins an episode.
         padding: [N], how many of its newest rows are padding.
+        has_partial: [N], whether a partial step waits for the rest of its columns.
     """
 
-    def __init__(self, rows: RowSpec, *, environments: int, capacity: int) -> None:
-        self.layout = StepLayout(rows)
+    def __init__(self, rows: RowSpec, *, environments: int, capacity: int, finite: frozenset[str] = frozenset()) -> None:
+        self.layout = StepLayout(rows, finite=finite)
         self.capacity = capacity
         self._environments = environments
         self._rows = np.zeros((environments, capacity), rows.dtype)
@@ -58,7 +62,7 @@ class StepBuffer:
         self._count = np.zeros(environments, np.int64)
         self._level: int | None = 0  # the count of all environments, while it is one
         self._partial: dict[str, Bools] = {}
-        self._has_partial = np.zeros(environments, np.bool_)
+        self.has_partial = np.zeros(environments, np.bool_)
         self.total = np.zeros(environments, np.int64)
         self.episode_begin = np.zeros(environments, np.int64)
         self.begins = np.ones(environments, np.bool_)
@@ -69,6 +73,10 @@ class StepBuffer:
     def rows(self) -> int:
         """Rows that wait to be given away."""
         return int(self._count.sum()) if self._level is None else self._level * self._environments
+
+    def episode_rows(self) -> Ints:
+        """Rows of each environment's running episode so far [N]."""
+        return np.where(self.begins, 0, self.total - self.episode_begin)
 
     def has_room(self, rows: int) -> bool:
         """Whether every environment can take that many rows."""
@@ -118,7 +126,7 @@ class StepBuffer:
         for name, column in columns.items():
             self._fields[name][env, at] = column
             self._partial.setdefault(name, np.zeros(self._environments, np.bool_))[env] = True
-        self._has_partial[env] = True
+        self.has_partial[env] = True
 
     def finish(self, env: Ints, *, terminated: Bools, final: Mapping[str, Any] | None, version: int) -> None:
         """End the episodes of environments `env` [K].
@@ -126,11 +134,11 @@ class StepBuffer:
         A row of the final observation is written where one is known (`final` [K, ...], or a partial step), and where the episode
         terminated, for then its value does not matter. A truncated one without it is cut: its last row is all there is.
         """
-        known = self._has_partial[env] if final is None else np.ones(len(env), np.bool_)
+        known = self.has_partial[env] if final is None else np.ones(len(env), np.bool_)
         columns = {} if final is None else self.layout.read(final, count=len(env))
         if final is not None:
             self._require_new(columns, env)
-        running = ~self.begins[env] | self._has_partial[env]
+        running = ~self.begins[env] | self.has_partial[env]
         ends = running & (known | terminated)
         chosen = env[ends]
         at = self._count[chosen]
@@ -160,7 +168,7 @@ class StepBuffer:
     def clear(self) -> None:
         """Forget the rows; partial steps stay."""
         if self._partial:
-            env = np.flatnonzero(self._has_partial)
+            env = np.flatnonzero(self.has_partial)
             self._rows[env, 0] = self._rows[env, np.minimum(self._count[env], self.capacity - 1)]
         self._count[:] = 0
         self._level = 0
@@ -212,8 +220,8 @@ class StepBuffer:
         if self._partial:
             for filled in self._partial.values():
                 filled[env] = False
-            self._has_partial[env] = False
-            if not self._has_partial.any():
+            self.has_partial[env] = False
+            if not self.has_partial.any():
                 self._partial.clear()
 
     def _begun(self, env: Ints) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.errors import SchemaMismatch
+from rollstream.errors import NonFiniteError, SchemaMismatch
 from rollstream.spaces import Column, RowSpec, length_name, present_name
 
 __all__ = ["StepLayout", "entries_of", "infer_rows"]
@@ -26,17 +26,21 @@ Ints = npt.NDArray[np.int64]
 class StepLayout:
     """How steps map to the columns of a table's rows.
 
+    Args:
+        finite: columns that hold no NaN and no infinity.
+
     Attributes:
         names: columns that a step gives, in order of the rows.
         required: those that must be there; the others are optional.
     """
 
-    def __init__(self, rows: RowSpec) -> None:
+    def __init__(self, rows: RowSpec, *, finite: frozenset[str] = frozenset()) -> None:
         by_name = {column.name: column for column in rows.columns}
         lengths = {length_name(name): name for name in by_name if length_name(name) in by_name}
         presences = {present_name(name): name for name in by_name if present_name(name) in by_name}
         self._optional = frozenset(presences.values())
         self._ragged = frozenset(lengths.values())
+        self._finite = tuple(finite)
         self._companions = lengths.keys() | presences.keys()
         self._shapes = {name: column.shape for name, column in by_name.items()}
         self._dtypes = {name: np.dtype(column.dtype) for name, column in by_name.items()}
@@ -48,9 +52,17 @@ class StepLayout:
 
         Raises:
             SchemaMismatch: names the column that is unknown, or has another shape or kind of number.
+        NonFiniteError: a column that must be finite is not.
         """
         columns: dict[str, Array] = {}
         self._take(step, "", count, columns)
+        for name in self._finite:
+            if name in columns and not np.isfinite(columns[name]).all():
+                bad = int(np.flatnonzero(~np.isfinite(columns[name]))[0])
+                raise NonFiniteError(
+                    f"column {name} is {columns[name][bad]} in entry {bad} of the step, and item priorities are computed from it; "
+                    "write finite TD errors"
+                )
         return columns
 
     def missing(self, given: Iterable[str]) -> list[str]:

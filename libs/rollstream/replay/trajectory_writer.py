@@ -11,9 +11,8 @@ observation. Steps gather in a buffer and are written together; nothing waits fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,24 +27,12 @@ from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.item_priority import require_priority
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.step_buffer import StepBuffer
-from rollstream.replay.step_layout import entries_of
+from rollstream.replay.step_guards import StepGuards
 from rollstream.replay.table_specs import read_row_space, require_fitting_rules
 from rollstream.replay.writer import TableWriter, WriteResult
 from rollstream.store import Address, Store
 
 __all__ = ["TrajectoryWriter"]
-
-Mask: TypeAlias = npt.NDArray[np.bool_] | Sequence[bool]
-Steps: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ending:
-    """Environments [K] whose episodes end, how, and their final columns [K, ...], where they are known."""
-
-    env: npt.NDArray[np.int64]
-    terminated: npt.NDArray[np.bool_]
-    final: Steps | None
 
 
 class TrajectoryWriter:
@@ -89,6 +76,9 @@ class TrajectoryWriter:
         specs = read_row_space(store, experiment=experiment, names=tuple(tables), clock=clock, wait_s=table_wait_s)
         require_fitting_rules(tables, specs)
         spec = next(one for one in specs.values() if not one.rows_of)
+        self._guards = StepGuards(
+            rule for rules in tables.values() for rule in (rules if isinstance(rules, Sequence) else (rules,))
+        )
         self.experiment = experiment
         self._environments = environments
         self._clock = clock
@@ -117,10 +107,11 @@ class TrajectoryWriter:
             clock=clock,
             waits=waits,
             while_waiting=while_waiting,
+            finite=self._guards.finite,
         )
         rows = spec.row_spec
         capacity = max(2, min(flush_steps, flush_bytes // max(1, rows.row_bytes * environments)))
-        self._buffer = StepBuffer(rows, environments=environments, capacity=capacity)
+        self._buffer = StepBuffer(rows, environments=environments, capacity=capacity, finite=self._guards.finite)
         self._batch = object()
         self._late = False
         self._closed = False
@@ -158,6 +149,7 @@ class TrajectoryWriter:
         Raises:
             DeadlineExceeded: no room for earlier rows; this step was not taken, and the call may be repeated.
             SchemaMismatch: names the column that does not fit; the step was not taken.
+        NonFiniteError, TableError: a rule could not take the step (`TdMix`, `Episode(overlong="error")`); it was not taken.
         """
         which = None if environments is None else environment_numbers(environments, environments=self._environments)
         if partial:
@@ -166,7 +158,13 @@ class TrajectoryWriter:
             written = self._make_room(1)
             self._buffer.add_partial(step, which=which)
             return written
-        ending = self._ending(terminated, truncated, final, which)
+        ending = ending_of(terminated, truncated, final, which=which, environments=self._environments, layout=self._buffer.layout)
+        if self._guards.longest_steps is not None:
+            rows = self._buffer.episode_rows() + 1
+            if ending is not None:
+                rows[ending.env] += 1
+            env = np.arange(self._environments) if which is None else which
+            self._guards.require_short(env, rows[env])
         written = self._make_room(1 if ending is None else 2)
         self._buffer.add(step, which=which, version=version)
         if ending is not None:
@@ -191,13 +189,14 @@ class TrajectoryWriter:
             if environments is None
             else environment_numbers(environments, environments=self._environments)
         )
+        adds = self._buffer.has_partial[env] | (final is not None) | (not truncated)
+        self._guards.require_short(env, self._buffer.episode_rows()[env] + adds)
         self._make_room(1)
         self._buffer.finish(env, terminated=np.full(len(env), not truncated), final=final, version=version)
 
     def episode_steps(self) -> npt.NDArray[np.int64]:
         """Rows of each environment's running episode so far [N]."""
-        running: npt.NDArray[np.int64] = np.where(self._buffer.begins, 0, self._buffer.total - self._buffer.episode_begin)
-        return running
+        return self._buffer.episode_rows()
 
     # --- items -----------------------------------------------------------------------------------------------------------
 
@@ -365,28 +364,3 @@ class TrajectoryWriter:
         if over is not None:
             self._buffer.skip(np.where(over, -self._buffer.total % self._chunk_rows, 0))
         return result
-
-    def _ending(
-        self, terminated: Mask | None, truncated: Mask | None, final: Steps | None, which: npt.NDArray[np.int64] | None
-    ) -> _Ending | None:
-        """Which episodes end with this step, and with what; None: none does."""
-        given = [np.asarray(mask, np.bool_) for mask in (terminated, truncated) if mask is not None]
-        if not any(mask.any() for mask in given):
-            return None
-        env = np.arange(self._environments) if which is None else which
-        masks = [np.zeros(len(env), np.bool_) if mask is None else np.asarray(mask, np.bool_) for mask in (terminated, truncated)]
-        for number, mask in enumerate(masks):
-            if len(mask) not in (len(env), self._environments):
-                raise SchemaMismatch(
-                    f"terminated and truncated have one entry for each of {len(env)} environments, got {len(mask)}"
-                )
-            if len(mask) != len(env):
-                masks[number] = mask[env]
-        over = np.flatnonzero(masks[0] | masks[1])
-        if not len(over):
-            return None
-        columns = None
-        if final is not None:
-            chosen = entries_of(final, env[over], environments=self._environments, place=over)
-            columns = self._buffer.layout.read(chosen, count=len(over))
-        return _Ending(env=env[over], terminated=masks[0][over], final=columns)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rollstream.clock import SystemClock
-from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, NonFiniteError, SchemaMismatch, TableError
 from rollstream.replay import (
     EachRow,
     Episode,
@@ -17,6 +17,7 @@ from rollstream.replay import (
     Pattern,
     Sequence,
     TableClient,
+    TdMix,
     TrajectoryWriter,
     condition,
     pattern_table,
@@ -231,6 +232,27 @@ def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Log) -> None
         writer.flush(deadline_s=0.1)
     writer.close()
     assert [entry.end.tolist() for entry in log.entries()] == [[2, 2], [4, 4], [4, 4]]
+
+
+def test_a_step_that_a_rule_could_not_take_is_refused_and_the_writer_goes_on(log: Log) -> None:
+    log.create(rows=RowSpec((*ROWS.columns, Column(name="td", dtype="<f4"))))
+    rules = [EachRow(priority=TdMix("td")), Episode(3, overlong="error")]
+    with log.writer({"replay": rules}, flush_steps=2) as writer:
+        with pytest.raises(
+            NonFiniteError, match="column td is nan in entry 1 of the step, and item priorities are computed from it"
+        ):
+            writer.append({**at(0), "td": np.array([1.0, np.nan])})
+        for number in range(4):
+            writer.append({**at(number), "td": np.array([1.0, 2.0])})
+        with pytest.raises(
+            TableError, match="an episode of environment 0 would have 4 steps, where Episode takes at most max_length 3"
+        ):
+            writer.append({**at(4), "td": np.ones(2)})
+        with pytest.raises(TableError, match="of environment 1 would have 4 steps"):
+            writer.end_episode([1], truncated=False)
+        writer.end_episode()
+        writer.append({**at(5), "td": np.ones(2)}, environments=[0])
+    assert sum(entry.items for entry in log.entries()) == 8 + 1 + 2
 
 
 def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Log, store: Store) -> None:
