@@ -19,7 +19,7 @@ from rollstream_cli.reference.models import settings_of
 from rollstream_cli.reference.results import REPLAY_BENCH_KEYS, SUMMARY_KEYS, TABLE_KEYS, TRAIN_BENCH_KEYS, Key
 
 ROLES = ("service", "control", "replay", "learner", "actor")
-WORDS_OF_A_TABLE = {"id", "writers_wait_for", "samplers_wait_for", "spec"}
+WORDS_OF_A_TABLE = {"id", "rows_of", "writers_wait_for", "samplers_wait_for", "blocked", "spec"}
 """What a shard says in words; reports and summaries hold its numbers only."""
 PAGES = sorted(
     path
@@ -84,13 +84,16 @@ def test_every_key_of_a_training_measurement_is_declared() -> None:
 
 
 def test_every_key_of_a_replay_measurement_is_declared() -> None:
-    written = keys_written("services/rollstream_replay/bench/simple.py", "measure", "_insert", "_sample_strictly", "_sample_ahead")
+    written = keys_written(
+        "services/rollstream_replay/bench/simple.py", "measure", "_insert", "_sample_strictly", "_sample_ahead"
+    )
     passed = {"insert_cpu_us_per_item", "sample_cpu_us_per_item"}  # filled in by `_cpu` under the name it is given
     assert written | passed == declared(REPLAY_BENCH_KEYS)
 
 
 def test_every_number_that_a_table_says_is_declared() -> None:
-    written = keys_written("services/rollstream_replay/served_table.py", "describe")
+    written = keys_written("libs/rollstream/replay/inspection.py", "describe_index")
+    written |= keys_written("services/rollstream_replay/table_report.py", "describe_table")
     assert written - WORDS_OF_A_TABLE == declared(TABLE_KEYS)
 
 

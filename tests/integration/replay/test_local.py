@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from rollstream.clock import SystemClock
-from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, StoreRefused, TableError
-from rollstream.replay import MinSize, Prioritized, SampleToInsertRatio, TableSpec, TableWriter
+from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, SchemaMismatch, StoreRefused, TableError
+from rollstream.replay import MinSize, NStep, Prioritized, SampleToInsertRatio, TableSpec, TableWriter
 from rollstream.replay.local import LocalReplay
+from rollstream.replay.local_requests import LocalLink
 from rollstream.replay.rules import EachRow
 from rollstream.spaces import Column, RowSpec
 from rollstream.store import Address, Lease, Store, keys
@@ -85,6 +86,7 @@ WRITES = """
 import sys, numpy as np
 from rollstream.replay import TableSpec
 from rollstream.replay.local import LocalReplay
+from rollstream.replay.local_requests import LocalLink
 from rollstream.replay.rules import EachRow
 spec = TableSpec(name="numbers", max_items=100_000, rows=[("number", "<i8", ())])
 replay = LocalReplay(sys.argv[1], tables=[spec])
@@ -189,6 +191,54 @@ def test_a_wrong_table_name_lists_the_tables(replay: LocalReplay) -> None:
         replay.create(spec("recent", rows_of="all"))
 
 
+@pytest.mark.parametrize("path", ["/v1/tables/local.numbers/nothing", "/v2/tables"])
+def test_a_request_that_a_shard_does_not_know_is_refused(replay: LocalReplay, path: str) -> None:
+    link = LocalLink(replay._shards, shard=0)
+    with pytest.raises(TableError, match=f"LocalReplay knows no request GET .*{path[-7:]}"):
+        link.request("GET", path, deadline_s=1.0)
+
+
+def test_an_item_is_looked_at_by_its_key_and_the_limiter_by_its_numbers(replay: LocalReplay) -> None:
+    loaded = replay.load("numbers", {"number": np.arange(5)})
+    assert loaded.items == 5
+    link = LocalLink(replay._shards, shard=0)
+    with closing(replay.client("numbers")) as client:
+        key = client.items(order="newest", limit=1)[0]["key"]
+    item = link.request_json("GET", f"/v1/tables/local.numbers/items/{key}", deadline_s=1.0)
+    assert (item["key"], item["rows"][0]["number"]) == (key, 4)
+    with pytest.raises(TableError, match="table local.numbers has no item 12345; it was removed"):
+        link.request_json("GET", "/v1/tables/local.numbers/items/12345", deadline_s=1.0)
+    assert link.request_json("GET", "/v1/tables/local.numbers/limiter", deadline_s=1.0)["can_sample_one"]
+    told = link.request_json("GET", "/v1/tables/local.numbers/priorities/histogram?bins=3", deadline_s=1.0)
+    assert sum(told["counts"]) == 5
+    assert link.request_json("POST", "/v1/tables/local.numbers/snapshot", deadline_s=10.0) == {"saved": True}
+    assert link.request_json("DELETE", "/v1/tables/local.nothing", deadline_s=1.0) == {"deleted_keys": 0}
+
+
+def test_a_closed_replay_serves_no_more(tmp_path: Path) -> None:
+    replay = LocalReplay(tmp_path, tables=[spec()])
+    shards = replay._shards
+    replay.close()
+    with pytest.raises(LeaseLost, match="is not held by this LocalReplay; it was closed"):
+        shards._guard(0)("write", lambda pipeline: None)
+
+
+def test_steps_of_many_environments_become_sequences_of_two_tables(replay: LocalReplay) -> None:
+    replay.create(spec("recent", rows_of="numbers", max_items=5))
+    with replay.trajectory_writer({"numbers": NStep(2), "recent": EachRow()}, environments=3) as writer:
+        for step in range(40):
+            writer.append({"number": np.arange(3) * 100 + step}, terminated=np.full(3, step % 10 == 9))
+        writer.flush(deadline_s=10.0)
+    with closing(replay.client("numbers")) as client, closing(replay.client("recent")) as recent:
+        batch = client.sample(batch_items=64, deadline_s=5.0)
+        whole = batch.lengths == 3
+        assert whole.any()
+        numbers = batch.rows["number"][whole & (batch.rows["flags"][:, -1] == 0)]
+        assert np.array_equal(numbers[:, 2] - numbers[:, 0], np.full(len(numbers), 2))
+        assert client.info()["items"] == 120
+        assert recent.info()["items"] == 5
+
+
 # --- nothing hangs -------------------------------------------------------------------------------------------------------
 
 ALONE = """
@@ -196,6 +246,7 @@ import sys, numpy as np
 from rollstream.errors import DeadlineExceeded
 from rollstream.replay import MinSize, SampleToInsertRatio, TableSpec
 from rollstream.replay.local import LocalReplay
+from rollstream.replay.local_requests import LocalLink
 from rollstream.replay.rules import EachRow
 limiter = SampleToInsertRatio(samples_per_insert=1.0, min_items=2, tolerance_items=4.0)
 spec = TableSpec(name="numbers", max_items=1000, rows=[("number", "<i8", ())], limiter=limiter, unread_entries=1)
@@ -240,6 +291,7 @@ WAITS = """
 import sys, threading, numpy as np
 from rollstream.replay import SampleToInsertRatio, TableSpec
 from rollstream.replay.local import LocalReplay
+from rollstream.replay.local_requests import LocalLink
 from rollstream.replay.rules import EachRow
 threading.Thread(target=threading.Event().wait, daemon=True).start()  # somebody who might come
 limiter = SampleToInsertRatio(samples_per_insert=1.0, min_items=2, tolerance_items=4.0)

@@ -76,7 +76,7 @@ def test_big_endian_arrays_are_stored_as_everything_else_is() -> None:
         ({"truncated": np.zeros((4, 1))}, "'truncated' must be one number a row, got the shape \\[4, 1\\]"),
         ({"starts": np.array([0, 3, 3])}, "starts of episodes must rise within 0..3, got 0..3"),
         ({"starts": np.array([0, 4])}, "starts of episodes must rise within 0..3, got 0..4"),
-        ({"columns": {"action": np.array([None] * 4)}}, "column 'action' holds Python objects"),
+        ({"columns": {"action": np.array([None] * 4)}}, "column 'action' holds Python objects, which no table can"),
     ],
 )
 def test_an_array_that_does_not_fit_is_refused_by_its_name(changes: dict[str, object], message: str) -> None:
