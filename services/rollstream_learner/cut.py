@@ -69,8 +69,8 @@ class Cuts:
                 "version": self.side.version(),
                 "ran_s": ran_s,
             }
-            snapshots = {
-                name: table.export(rows_max_bytes=self.spec.checkpoint.rows_max_bytes, deadline_s=deadline_s)
+            exports = {
+                name: table.begin_export(rows_max_bytes=self.spec.checkpoint.rows_max_bytes, deadline_s=deadline_s)
                 for name, table in self.tables.items()
             }
         facts: dict[str, Any] = {
@@ -81,10 +81,10 @@ class Cuts:
             "version": state["version"],
             "env_steps": self.counters.value("env_steps_sampled"),
             "updates": self.counters.value("updates"),
-            "tables": sorted(snapshots),
+            "tables": sorted(exports),
         }
-        blobs = {f"table-{name}": snapshot for name, snapshot in snapshots.items()}
-        record = write_checkpoint(self.folder, state=state, blobs=blobs, facts=facts)
+        written = {f"table-{name}": export.to_file for name, export in exports.items()}  # rows, while the flow goes on
+        record = write_checkpoint(self.folder, state=state, exports=written, facts=facts)
         prune(self.folder, keep=self.spec.checkpoint.keep)
         return record
 
@@ -94,5 +94,5 @@ class Cuts:
         self.counters.restore(cut.state["counters"])
         self.runner.restore(cut.state["flow"])
         for name, table in self.tables.items():
-            if table.info()["items"] == 0 and f"table-{name}" in cut.blobs:
-                table.restore(cut.blobs[f"table-{name}"])
+            if table.info()["items"] == 0 and f"table-{name}" in cut.exports:
+                table.restore_from(cut.exports[f"table-{name}"])

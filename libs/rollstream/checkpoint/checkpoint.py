@@ -3,7 +3,8 @@
 <folder>/00000012/manifest.json        what is in it, with a SHA-256 of every file
                   state.json           counters, schedules, generator states, buffers of the flow
                   arrays.safetensors   parameters, moments and every other array
-                  <name>.bin           large parts as they come, e.g. the snapshot of a table
+                  <name>.bin           parts as they come
+                  <name>.export        parts that are too large for memory, e.g. a table: written and read by their owners
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ __all__ = [
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+EXPORT = ".export"
 BLOCK_BYTES = 1 << 20
 
 
@@ -56,20 +58,27 @@ class CheckpointRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedCheckpoint:
-    """A checkpoint read and verified."""
+    """A checkpoint read and verified; `exports` are the paths of parts that are not read."""
 
     record: CheckpointRecord
     state: Tree
     blobs: Mapping[str, bytes]
+    exports: Mapping[str, Path]
 
 
 def write_checkpoint(
-    folder: Path, *, state: Tree, blobs: Mapping[str, bytes] | None = None, facts: Mapping[str, Any]
+    folder: Path,
+    *,
+    state: Tree,
+    blobs: Mapping[str, bytes] | None = None,
+    exports: Mapping[str, Callable[[Path], object]] | None = None,
+    facts: Mapping[str, Any],
 ) -> CheckpointRecord:
     """Write the next checkpoint of `folder` and return its record.
 
     Args:
-        state: see `tree`. blobs: large parts, stored as they are. facts: what the manifest tells a reader (spec, counters, ...).
+        state: see `tree`. blobs: parts, stored as they are. facts: what the manifest tells a reader (spec, counters, ...).
+        exports: by name, what writes a file of its own at a given path (and flushes it): parts that are too large for memory.
 
     Raises:
         CheckpointError: the disk is full or not writable; what was half written is removed.
@@ -83,27 +92,36 @@ def write_checkpoint(
         "arrays.safetensors": save_arrays(arrays) if arrays else b"",
     }
     contents |= {f"{name}.bin": blob for name, blob in (blobs or {}).items()}
-    manifest = {
-        **facts,
-        "format": FORMAT,
-        "number": number,
-        "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
-        "files": {name: {"sha256": _sha256(data), "bytes": len(data)} for name, data in contents.items()},
-    }
+    files = {name: {"sha256": _sha256(data), "bytes": len(data)} for name, data in contents.items()}
     try:
         partial.mkdir(parents=True)
         for name, data in contents.items():
             _write(partial / name, data)
+        for name, write in (exports or {}).items():
+            path = partial / f"{name}{EXPORT}"
+            write(path)
+            digest, size = _digest_file(path)
+            files[path.name] = {"sha256": digest, "bytes": size}
+        manifest = {
+            **facts,
+            "format": FORMAT,
+            "number": number,
+            "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
+            "files": files,
+        }
         _write(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
         partial.rename(final)
         _sync_folder(folder)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        size = sum(map(len, contents.values()))
+        size = sum(entry["bytes"] for entry in files.values())
         raise CheckpointError(
             f"cannot write checkpoint {final} of {size} bytes: {error.strerror}; free or enlarge the disk, or choose another "
             "folder with ROLLSTREAM_RUNS_DIR. The previous checkpoint is untouched"
         ) from error
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     return CheckpointRecord(number=number, path=final, manifest=manifest)
 
 
@@ -150,12 +168,13 @@ def read_checkpoint(path: Path) -> LoadedCheckpoint:
     if problems:
         raise CheckpointError(f"checkpoint {path} cannot be trusted: {'; '.join(problems)}; use an older one (`checkpoint list`)")
     manifest = json.loads((path / MANIFEST).read_bytes())
-    contents = {name: (path / name).read_bytes() for name in manifest["files"]}
+    contents = {name: (path / name).read_bytes() for name in manifest["files"] if not name.endswith(EXPORT)}
+    exports = {name.removesuffix(EXPORT): path / name for name in manifest["files"] if name.endswith(EXPORT)}
     arrays = load_arrays(contents["arrays.safetensors"]) if contents["arrays.safetensors"] else {}
     state = join(json.loads(contents["state.json"]), arrays)
     blobs = {name.removesuffix(".bin"): data for name, data in contents.items() if name.endswith(".bin")}
     record = CheckpointRecord(number=int(manifest["number"]), path=path, manifest=manifest)
-    return LoadedCheckpoint(record=record, state=state, blobs=blobs)
+    return LoadedCheckpoint(record=record, state=state, blobs=blobs, exports=exports)
 
 
 def newest_good(folder: Path) -> CheckpointRecord | None:

@@ -30,7 +30,7 @@ from rollstream.replay.shard_link import Link, ShardLink
 from rollstream.replay.shard_rows import ShardRows
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.table_control import TableControl
-from rollstream.replay.table_exports import RestoreLimiter, TableExports
+from rollstream.replay.table_exports import RestoreLimiter, TableExport, TableExports
 from rollstream.replay.table_shards import TableShards
 from rollstream.replay.weighting import ImportanceWeights
 from rollstream.seeding import child_generator
@@ -286,13 +286,20 @@ class TableClient:
         Args:
             deadline_s: for the shards' part; Redis may be away for a third of it while rows are fetched.
         """
-        return self._exports().to_bytes(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s)
+        return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=False).to_bytes()
 
     def export_to(
         self, path: Path | str, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_DEADLINE_S
     ) -> dict[str, Any]:
         """As `export` into a file, in bounded memory; returns the facts of the export. A half file never has this name."""
-        return self._exports().to_file(Path(path), rows_max_bytes=rows_max_bytes, deadline_s=deadline_s)
+        return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=False).to_file(Path(path))
+
+    def begin_export(self, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_DEADLINE_S) -> TableExport:
+        """The items as they are now, in memory; their rows are fetched when `.to_file(path)` or `.to_bytes()` is called.
+
+        So a checkpoint holds others up for no longer than the items take. Rows that are evicted meanwhile are left out.
+        """
+        return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=True)
 
     def restore(
         self,
@@ -312,9 +319,8 @@ class TableClient:
             SchemaMismatch: the export is damaged or half, or its rows are not those of the table; names the columns.
             TableError: it holds no rows.
         """
-        return self._restored(
-            lambda: self._exports().from_bytes(exported, changes=changes or {}, limiter=limiter, deadline_s=deadline_s)
-        )
+        self._forget_spec()  # also what was asked of the items before
+        return self._exports().restore(exported, changes=changes, limiter=limiter, deadline_s=deadline_s)
 
     def restore_from(
         self,
@@ -325,9 +331,8 @@ class TableClient:
         deadline_s: float = EXPORT_DEADLINE_S,
     ) -> int:
         """As `restore` from a file that `export_to` wrote, in bounded memory; the file is verified first."""
-        return self._restored(
-            lambda: self._exports().from_file(Path(path), changes=changes or {}, limiter=limiter, deadline_s=deadline_s)
-        )
+        self._forget_spec()
+        return self._exports().restore(Path(path), changes=changes, limiter=limiter, deadline_s=deadline_s)
 
     def close(self) -> None:
         """Close all connections. With `count_when_consumed`, the shards hear of the last batches before."""
@@ -392,9 +397,3 @@ class TableClient:
     def _exports(self) -> TableExports:
         self._own()
         return TableExports(self._shards, control=self._control, store=self._store, address=self._address, clock=self._clock)
-
-    def _restored(self, restore: Callable[[], int]) -> int:
-        """Do it, and forget what was asked of the items before."""
-        self._own()
-        self._forget_spec()
-        return restore()

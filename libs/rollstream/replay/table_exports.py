@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -19,11 +19,71 @@ from rollstream.replay.table_control import TableControl
 from rollstream.replay.table_shards import TableShards, rows_table
 from rollstream.store import Address, ChunkReader, Store
 
-__all__ = ["RestoreLimiter", "TableExports"]
+__all__ = ["RestoreLimiter", "TableExport", "TableExports"]
 
 RestoreLimiter: TypeAlias = Literal["reset", "keep"]
 STORED = ("chunk_rows", "resolved_encoding", "delta")
 """What says how rows are stored: they are copied as they are, so both sides must agree."""
+
+
+class TableExport:
+    """An export that was begun: items as they were then; rows are fetched when it is written, once.
+
+    Args:
+        indices: of the shards, in order.
+        chunk_bytes: stored bytes of one chunk; a mean where they vary.
+        reader: for the rows; closed at the end.
+    """
+
+    def __init__(
+        self,
+        *,
+        table_id: str,
+        spec: TableSpec,
+        indices: Iterable[PackedArrays],
+        rows_max_bytes: int | None,
+        chunk_bytes: float,
+        reader: ChunkReader,
+    ) -> None:
+        self._table_id = table_id
+        self._spec = spec
+        self._indices = indices
+        self._rows_max_bytes = rows_max_bytes
+        self._chunk_bytes = chunk_bytes
+        self._reader = reader
+        self._last: dict[str, Any] = {}
+
+    def to_bytes(self) -> bytes:
+        """The export as one buffer."""
+        return b"".join(buffer for buffers in written_buffers(self._parts()) for buffer in buffers)
+
+    def to_file(self, path: Path) -> dict[str, Any]:
+        """The export as a file, in bounded memory; returns the facts of its last part."""
+        write_file(path, self._parts())
+        return self._last
+
+    def _parts(self) -> Iterator[ExportPart]:
+        spec, table_id = self._spec, self._table_id
+        facts = {"table": table_id, "shards": spec.shards, "spec": spec.model_dump(mode="json"), "release": __version__}
+        yield ExportPart(kind="TABL", content=PackedArrays(facts=facts, arrays={}))
+        most = None if self._rows_max_bytes is None else self._rows_max_bytes // spec.shards
+        items = rows_bytes = 0
+        try:
+            for shard, index in enumerate(self._indices):
+                export = ShardExport(
+                    index,
+                    reader=self._reader,
+                    rows_id=rows_table(table_id, spec),
+                    shard=shard,
+                    spec=spec,
+                    chunk_bytes=self._chunk_bytes,
+                )
+                yield from export.parts(rows_max_bytes=most)
+                items, rows_bytes = items + export.items, rows_bytes + export.rows_bytes
+        finally:
+            self._reader.close()
+        self._last = {"table": table_id, "items": items, "rows_bytes": rows_bytes, "shards": spec.shards}
+        yield ExportPart(kind="LAST", content=PackedArrays(facts=self._last, arrays={}))
 
 
 class TableExports:
@@ -36,67 +96,51 @@ class TableExports:
         self._address = address
         self._clock = clock
 
-    def to_bytes(self, *, rows_max_bytes: int | None, deadline_s: float) -> bytes:
-        """The export as one buffer."""
-        parts = self._parts(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s)
-        return b"".join(buffer for buffers in written_buffers(parts) for buffer in buffers)
+    def begin(self, *, rows_max_bytes: int | None, deadline_s: float, at_once: bool) -> TableExport:
+        """An export of the table as it is now.
 
-    def to_file(self, path: Path, *, rows_max_bytes: int | None, deadline_s: float) -> dict[str, Any]:
-        """The export as a file; returns its last facts."""
-        facts: dict[str, Any] = {}
-
-        def noted() -> Iterator[ExportPart]:
-            for part in self._parts(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s):
-                if part.kind == "LAST":
-                    facts.update(part.content.facts)
-                yield part
-
-        write_file(path, noted())
-        return facts
-
-    def from_bytes(
-        self,
-        exported: bytes | bytearray | memoryview,
-        *,
-        changes: Mapping[str, Any],
-        limiter: RestoreLimiter,
-        deadline_s: float,
-    ) -> int:
-        """Restore from a buffer; returns the number of items."""
-        what = f"export of table {self._shards.table_id}"
-        return self._restore(parts_of_buffer(exported, what=what), changes, limiter, deadline_s)
-
-    def from_file(self, path: Path, *, changes: Mapping[str, Any], limiter: RestoreLimiter, deadline_s: float) -> int:
-        """Restore from a file; returns the number of items."""
-        return self._restore(parts_of_file(path, what=f"export {path}"), changes, limiter, deadline_s)
-
-    # --- inside ----------------------------------------------------------------------------------------------------------
-
-    def _parts(self, *, rows_max_bytes: int | None, deadline_s: float) -> Iterator[ExportPart]:
+        Args:
+            at_once: ask all shards for their items now; else each when its turn comes, which needs less memory.
+        """
         deadline = Deadline(self._clock, after_s=deadline_s)
         self._shards.take_spec(None)
         spec = self._shards.spec(deadline_s=deadline_s)
-        table_id, rows_id = self._shards.table_id, self._shards.rows_id(deadline_s=deadline_s)
-        facts = {"table": table_id, "shards": spec.shards, "spec": spec.model_dump(mode="json"), "release": __version__}
-        yield ExportPart(kind="TABL", content=PackedArrays(facts=facts, arrays={}))
         chunk_bytes: float = spec.chunk_bytes
         if spec.resolved_encoding != "raw":
             told = self._control.describe(deadline_s=deadline.remaining_s())
             chunk_bytes = told["bytes_per_row"] * spec.chunk_rows or chunk_bytes
-        reader = ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s / 3)
-        items = rows_bytes = 0
-        try:
-            for shard, link in enumerate(self._shards.links(deadline_s=deadline.remaining_s())):
-                body = link.request("GET", f"{self._shards.path}/snapshot", deadline_s=deadline.remaining_s())
-                index = unpack(body, what=f"index of table {table_id}")
-                export = ShardExport(index, reader=reader, rows_id=rows_id, shard=shard, spec=spec, chunk_bytes=chunk_bytes)
-                most = None if rows_max_bytes is None else rows_max_bytes // spec.shards
-                yield from export.parts(rows_max_bytes=most)
-                items, rows_bytes = items + export.items, rows_bytes + export.rows_bytes
-        finally:
-            reader.close()
-        last = {"table": table_id, "items": items, "rows_bytes": rows_bytes, "shards": spec.shards}
-        yield ExportPart(kind="LAST", content=PackedArrays(facts=last, arrays={}))
+        indices: Iterable[PackedArrays] = (
+            unpack(
+                link.request("GET", f"{self._shards.path}/snapshot", deadline_s=deadline.remaining_s()),
+                what=f"index of table {self._shards.table_id}",
+            )
+            for link in self._shards.links(deadline_s=deadline.remaining_s())
+        )
+        return TableExport(
+            table_id=self._shards.table_id,
+            spec=spec,
+            indices=list(indices) if at_once else indices,
+            rows_max_bytes=rows_max_bytes,
+            chunk_bytes=chunk_bytes,
+            reader=ChunkReader(self._address, clock=self._clock, deadline_s=deadline_s / 3),
+        )
+
+    def restore(
+        self,
+        source: bytes | bytearray | memoryview | Path,
+        *,
+        changes: Mapping[str, Any] | None,
+        limiter: RestoreLimiter,
+        deadline_s: float,
+    ) -> int:
+        """Restore from a buffer or a file; returns the number of items."""
+        if isinstance(source, Path):
+            parts = parts_of_file(source, what=f"export {source}")
+        else:
+            parts = parts_of_buffer(source, what=f"export of table {self._shards.table_id}")
+        return self._restore(parts, changes or {}, limiter, deadline_s)
+
+    # --- inside ----------------------------------------------------------------------------------------------------------
 
     def _restore(
         self, parts: Iterator[ExportPart], changes: Mapping[str, Any], limiter: RestoreLimiter, deadline_s: float

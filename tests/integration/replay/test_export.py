@@ -97,6 +97,20 @@ def test_a_table_comes_back_with_its_items_rows_and_keys(
     assert contents(other, item_keys) == before
 
 
+def test_an_export_holds_the_items_of_the_moment_when_it_was_begun(
+    *, replay_service: Any, connect: Any, written: Any, spec: Any, tmp_path: Path
+) -> None:
+    client = connect("run-1.replay")
+    client.create(spec())
+    item_keys = written("run-1.replay", spec())
+    export = client.begin_export()
+    more = written("run-1.replay", spec())
+    assert export.to_file(tmp_path / "export")["items"] == len(item_keys)
+    assert client.restore_from(tmp_path / "export") == len(item_keys)
+    assert client.known(item_keys).all()
+    assert not client.known(more).any()
+
+
 def test_writers_go_on_after_a_restore(*, replay_service: Any, connect: Any, written: Any, spec: Any, tmp_path: Path) -> None:
     table_spec = spec()
     client = connect("run-1.replay")

@@ -43,6 +43,27 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path) -> None:
     assert loaded.record.manifest["version"] == 4
 
 
+def test_parts_that_are_too_large_for_memory_write_themselves_and_are_verified(tmp_path: Path) -> None:
+    exports = {"table-replay": lambda path: path.write_bytes(b"rows of a table")}
+    path = write_checkpoint(tmp_path, state=STATE, exports=exports, facts={}).path
+    loaded = read_checkpoint(path)
+    assert loaded.exports == {"table-replay": path / "table-replay.export"}
+    assert loaded.exports["table-replay"].read_bytes() == b"rows of a table"
+    assert json.loads((path / "manifest.json").read_text())["files"]["table-replay.export"]["bytes"] == 15
+    (path / "table-replay.export").write_bytes(b"rows of a tablE")
+    assert "table-replay.export has changed since it was written" in verify_checkpoint(path)[0]
+
+
+def test_a_part_that_could_not_be_written_leaves_no_checkpoint(tmp_path: Path) -> None:
+    def fails(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise CheckpointError("the shard is away")
+
+    with pytest.raises(CheckpointError, match="the shard is away"):
+        write_checkpoint(tmp_path, state=STATE, exports={"table-replay": fails}, facts={})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_manifest_lists_every_file_with_its_checksum_and_every_array(tmp_path: Path) -> None:
     manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
     assert set(manifest["files"]) == {"state.json", "arrays.safetensors", "table-replay.bin"}
