@@ -27,6 +27,7 @@ from rollstream.replay.item_keys import Keys, shard_of
 from rollstream.replay.item_priority import require_priority
 from rollstream.replay.rules import ItemRule
 from rollstream.replay.step_buffer import StepBuffer
+from rollstream.replay.step_endings import Mask, Steps, ending_of
 from rollstream.replay.step_guards import StepGuards
 from rollstream.replay.table_specs import read_row_space, require_fitting_rules
 from rollstream.replay.writer import TableWriter, WriteResult
@@ -149,7 +150,7 @@ class TrajectoryWriter:
         Raises:
             DeadlineExceeded: no room for earlier rows; this step was not taken, and the call may be repeated.
             SchemaMismatch: names the column that does not fit; the step was not taken.
-        NonFiniteError, TableError: a rule could not take the step (`TdMix`, `Episode(overlong="error")`); it was not taken.
+            NonFiniteError, TableError: a rule could not take the step (`TdMix`, `Episode(overlong="error")`); it was not taken.
         """
         which = None if environments is None else environment_numbers(environments, environments=self._environments)
         if partial:
