@@ -45,7 +45,7 @@ STAGES = (
     (RawConnection, "send", "socket"),
     (RawConnection, "receive_into", "socket"),
     (RawConnection, "receive_into_parts", "socket"),
-    (ChunkReply, "as_expected", "parsing"),
+    (ChunkReply, "headers_right", "parsing"),
     (ChunkReply, "copy_out", "assembling"),
 )
 

@@ -135,11 +135,10 @@ class ChunkReply:
         at, checked = start, 0
         while at < end:
             at += connection.receive_into(self._memory[at:end])
-            complete = max(0, at - _HEAD_ROOM_BYTES) // self._record_bytes
-            if not self.as_expected(head, start, at - start, checked, complete):
+            checked = self.headers_right(head, at - start, checked)
+            if checked < 0:
                 connection.feed(self._memory[start:at])
                 return False
-            checked = complete
         return True
 
     # --- large pieces in place -------------------------------------------------------------------------------------------
@@ -173,28 +172,33 @@ class ChunkReply:
             while first < len(parts) and skip >= len(parts[first]):
                 skip -= len(parts[first])
                 first += 1
-            complete = max(0, received - len(head)) // self._record_bytes
-            if not self.as_expected(head, _HEAD_ROOM_BYTES - len(head), received, checked, complete):
+            checked = self.headers_right(head, received, checked)
+            if checked < 0:
                 for part in parts:
                     connection.feed(part[: max(0, received)])
                     received -= len(part)
                     if received <= 0:
                         break
                 return False
-            checked = complete
         return True
 
     # --- headers ---------------------------------------------------------------------------------------------------------
 
-    def as_expected(self, head: bytes, start: int, received: int, checked: int, complete: int) -> bool:
-        """Whether head and headers of what was `received` are right; the first `checked` chunks are known to be."""
-        if checked == 0 and self._memory[start : start + min(received, len(head))] != head[:received]:
-            return False
+    def headers_right(self, head: bytes, received: int, checked: int) -> int:
+        """How many headers are there and right, of which the first `checked` are known to be; -1: something is not as it must be."""
+        body = received - len(head)
+        if checked and body <= checked * self._record_bytes:
+            return checked
+        if not checked:
+            start = _HEAD_ROOM_BYTES - len(head)
+            if self._memory[start : start + min(received, len(head))] != head[:received]:
+                return -1
+            if body <= 0:
+                return 0
         size = self._header_bytes
-        if self._headers[checked:complete].tobytes() != self._expected[: (complete - checked) * size]:
-            return False
-        begun = received - len(head) - complete * self._record_bytes
-        if begun <= 0:
-            return True
-        place = _HEAD_ROOM_BYTES + complete * self._scratch_bytes
-        return self._memory[place : place + min(begun, size)] == self._expected[: min(begun, size)]
+        there = (body + self._record_bytes - size) // self._record_bytes
+        if self._headers[checked:there].tobytes() != self._expected[: (there - checked) * size]:
+            return -1
+        begun = body - there * self._record_bytes
+        place = _HEAD_ROOM_BYTES + there * self._scratch_bytes
+        return there if begun <= 0 or self._memory[place : place + begun] == self._expected[:begun] else -1
