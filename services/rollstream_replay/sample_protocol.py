@@ -11,12 +11,17 @@ its wish with it: nothing is drawn for nobody.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import socket
 from collections.abc import Awaitable, Mapping
 from typing import Protocol
 
+from rollstream.store.connection import keepalive_options
+
 __all__ = ["SampleAnswers", "SampleProtocol", "problem_reply", "reply_of"]
 
+_LOG = logging.getLogger("rollstream.replay")
 OURS = b"POST /v1/tables/"
 REQUEST_LINE = re.compile(rb"POST /v1/tables/([a-zA-Z0-9._-]{1,128})/samples HTTP/1\.1")
 LARGEST_HEAD_BYTES = 8 << 10
@@ -57,6 +62,10 @@ class SampleProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client whose machine is gone says nothing
+        for option, value in keepalive_options().items():
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -98,9 +107,15 @@ class SampleProtocol(asyncio.Protocol):
 
     def _arrived(self, waiting: asyncio.Future[bytes]) -> None:
         self._waiting = None
-        if not waiting.cancelled():
+        if waiting.cancelled():
+            return
+        error = waiting.exception()
+        if error is None:
             self._send(waiting.result())
             self._work()
+        elif self._transport is not None:
+            _LOG.error("a request for samples of table %s failed", self._table_id, exc_info=error)
+            self._transport.abort()
 
     def _send(self, reply: bytes) -> None:
         assert self._transport is not None, "a request came over it"

@@ -271,6 +271,21 @@ def test_the_limiter_tells_its_numbers_and_who_waits(
     assert "writers are ahead of the ratio" in told["writers_wait_for"]
 
 
+def test_items_of_an_encoded_table_are_shown_as_they_are_stored(
+    *, replay_service: Any, ask: Any, write: Any, spec: Any, episodic: Any
+) -> None:
+    table_spec = spec(encoding="zstd", delta=True, chunk_rows=4)
+    create(ask, REPLAY, table_spec)
+    writer = write(table_spec=table_spec)
+    writer.append(episodic(4, episode_steps=19).rollout(20))
+    writer.flush(deadline_s=10)
+    item = ask("GET", f"/{REPLAY}/items?order=newest&limit=1").content["items"][0]
+    assert [(row["observation"], row["reward"]) for row in item["rows"]] == [
+        ([float(at), float(item["environment"]), 0.0], float(at))
+        for at in range(item["start_row"], item["start_row"] + item["length"])
+    ]
+
+
 def test_a_wrong_name_is_answered_with_the_tables_that_there_are(replay_service: Any, ask: Any, spec: Any) -> None:
     create(ask, REPLAY, spec())
     for method, path in (("GET", ""), ("GET", "/items"), ("GET", "/limiter"), ("PATCH", ""), ("POST", "/reset")):

@@ -35,12 +35,17 @@ class Answers:
         self.looked_after: list[str] = []
 
     def answer(self, table_id: str, body: bytes) -> bytes | Awaitable[bytes]:
+        if body == b"fail":
+            return self._fail()
         if body != b"wait":
             return reply_of(table_id.encode() + b"|" + body)
         return self._later()
 
     def after(self, table_id: str) -> None:
         self.looked_after.append(table_id)
+
+    async def _fail(self) -> bytes:
+        raise ZeroDivisionError("a fault of ours")
 
     async def _later(self) -> bytes:
         try:
@@ -134,6 +139,16 @@ def test_a_client_that_leaves_takes_its_wish_with_it() -> None:
             if it.answers.cancelled:
                 break
         assert it.answers.cancelled == 1
+
+    talk(scenario)
+
+
+def test_a_fault_of_ours_is_logged_and_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(it: Talk) -> None:
+        it.writer.write(request(b"fail"))
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await it.reply()
+        assert "a request for samples of table run.t failed" in caplog.text
 
     talk(scenario)
 
