@@ -84,7 +84,7 @@ def serve(
     """
     config = uvicorn.Config(
         app,
-        http=lambda **parts: connection(AutoHTTPProtocol(**parts)),  # type: ignore[arg-type, call-arg]
+        http=lambda **parts: connection(AutoHTTPProtocol(**parts)),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=max(1, int(grace_s)),

@@ -78,7 +78,7 @@ def _item_fields(parts: CellParts, status: ExperimentStatus, around: Surrounding
         members=around.members,
         seated=[seat.member for seat in around.seats(status.id)],
         needs_replay=_needs_replay(parts, spec.algorithm),
-        table_shards=int(spec.settings.get("table_shards", 1)),
+        table_shards=_table_shards(spec.settings.get("table_shards")),
     )
     return {
         "id": status.id,
@@ -92,6 +92,11 @@ def _item_fields(parts: CellParts, status: ExperimentStatus, around: Surrounding
         "started_s": status.started_s,
         "ended_s": status.ended_s,
     }
+
+
+def _table_shards(setting: object) -> int:
+    """Over how many shards the tables lie; 1 for algorithms that do not say."""
+    return setting if isinstance(setting, int) else 1
 
 
 def _needs_replay(parts: CellParts, algorithm: str) -> bool:
