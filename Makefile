@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(f"Rollstream needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'torch>=2.6' numpy
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,minari,dev]'
 	@touch $@
 
 train: setup ## solve CartPole-v1 with PPO: separate actor, learner and control processes, live progress, summary

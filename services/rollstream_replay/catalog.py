@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from rollstream.config import load
 from rollstream.errors import ConfigError, SchemaMismatch, TableError
+from rollstream.replay.memory_check import require_memory
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.spec_changes import changed_spec, require_same
 from rollstream.store import Changes, Store, keys
-from rollstream_replay.memory import require_memory
 from rollstream_replay.served_rows import ServedRows
 
 if TYPE_CHECKING:

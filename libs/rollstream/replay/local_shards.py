@@ -20,6 +20,7 @@ from rollstream.clock import Clock, Deadline
 from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, TableError
 from rollstream.replay.local_rows import LocalRows, read_logs
 from rollstream.replay.local_server import THREAD_PREFIX
+from rollstream.replay.memory_check import require_memory
 from rollstream.replay.position import TableCounts
 from rollstream.replay.samples import SampleReply, SampleRequest
 from rollstream.replay.shard import Guard, TableShard
@@ -100,9 +101,10 @@ class LocalShards:
         """Make a new table, and write its spec down.
 
         Raises:
-            ConfigError: the table whose rows it shares is not there.
+            ConfigError: the table whose rows it shares is not there, or it would not fit into Redis' memory when full.
         """
         with self._changed:
+            require_memory(self.store, table_id, spec, {other: self.spec(other) for other in self._primary})
             if spec.rows_of:
                 primary = f"{table_id.rpartition('.')[0]}.{spec.rows_of}"
                 if self._primary.get(primary) != primary:
@@ -142,6 +144,10 @@ class LocalShards:
     def change(self, table_id: str, spec: TableSpec) -> None:
         """Give a living table other settings."""
         with self._changed:
+            if spec.max_items > self.spec(table_id).max_items:
+                require_memory(
+                    self.store, table_id, spec, {other: self.spec(other) for other in self._primary if other != table_id}
+                )
             for rows in self._of(table_id):
                 rows.shard.tables[table_id].apply(spec)
             self._write_spec(table_id, spec)

@@ -182,6 +182,16 @@ def test_a_mixture_of_places_is_refused(store: Store, tmp_path: Path) -> None:
         LocalReplay(tmp_path, store=store)
 
 
+def test_a_table_that_would_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
+    with LocalReplay(tmp_path, tables=[spec()], server_settings={"maxmemory": "64mb"}) as replay:
+        with pytest.raises(ConfigError, match="table local.big with max_items 10000000 will need .* MiB in Redis"):
+            replay.create(spec("big", max_items=10_000_000))
+        with pytest.raises(ConfigError, match="table local.numbers with max_items 10000000 will need"):
+            replay.create(spec(max_items=10_000_000))
+        assert replay.tables == ("numbers",)
+        assert replay.spec("numbers").max_items == 1000
+
+
 def test_a_wrong_table_name_lists_the_tables(replay: LocalReplay) -> None:
     with pytest.raises(TableError, match="there is no table 'number' in this replay; there are: numbers"):
         replay.client("number")
