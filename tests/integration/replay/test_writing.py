@@ -250,6 +250,37 @@ def test_a_writer_refuses_to_be_used_in_a_forked_child(bench: Bench, episodic: A
     assert [entry.sequence for entry in bench.entries()] == [1, 2]
 
 
+def test_a_flush_whose_connection_breaks_is_sent_again_under_its_number(bench: Bench, episodic: Any, link: Any) -> None:
+    writer = TableWriter(
+        bench.store,
+        link.address,
+        table_id=TABLE,
+        spec=bench.create(unread_entries=100),
+        rule=NStep(2),
+        environments=2,
+        clock=CLOCK,
+    )
+    source = episodic(2, episode_steps=7)
+    rollouts, made = [], 0
+    for number in range(24):
+        rollouts.append(source.rollout(3))
+        made += writer.append(rollouts[-1]).items
+        if number % 3 == 0:
+            link.cut()
+    link.cut()
+    writer.close()
+    entries = bench.entries()
+    assert len(entries) >= 25
+    by_number = {entry.sequence: entry for entry in entries}
+    assert sorted(by_number) == list(range(1, 26))
+    for entry in entries:  # what came twice is the same, so the shard may take either
+        first = by_number[entry.sequence]
+        assert (entry.start.tolist(), entry.first_ordinal) == (first.start.tolist(), first.first_ordinal)
+    assert sum(entry.items for entry in by_number.values()) == made + by_number[25].items
+    stored = b"".join(bench.chunk(writer, 1, number) or b"" for number in range(72))
+    assert stored == b"".join(rollout.rows[3:].tobytes() for rollout in rollouts)
+
+
 @pytest.fixture
 def full_redis(store: Store) -> Iterator[Callable[[], None]]:
     """Fills Redis up to its limit; called again, lifts the limit. It is lifted after the test in any case."""
