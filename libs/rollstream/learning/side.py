@@ -26,7 +26,13 @@ class WeightSink(Protocol):
 
 
 class TableSource(Protocol):
-    """A replay table, seen by the learner (`rollstream.replay.TableClient`)."""
+    """A replay table, seen by the learner (`rollstream.replay.TableClient`).
+
+    Attributes:
+        learner_version: newest weights that the learner published; the lag of samples is measured by it.
+    """
+
+    learner_version: int
 
     def sample(self, *, batch_items: int, deadline_s: float) -> Any:
         """A `SampledItems` that also has `keys`; raises `DeadlineExceeded`."""
@@ -124,7 +130,9 @@ class LearnerProcess:
         self._agent.sync_target()
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
-        sample = self._tables[table].sample(batch_items=batch_items, deadline_s=deadline_s)
+        source = self._tables[table]
+        source.learner_version = self._version
+        sample = source.sample(batch_items=batch_items, deadline_s=deadline_s)
         self._counters.add("items_sampled", len(sample.keys))
         columns = self._agent.columns(sample, env_steps=self._env_steps())
         acted = sample.rows["version"][:, sample.core_start]

@@ -33,6 +33,7 @@ class MemoryTable:
     def __init__(self, spec: TableSpec, *, experiment: str, seed: int, clock: Clock) -> None:
         self.table_id = f"{experiment}.{spec.name}"
         self.spec = spec
+        self.learner_version = 0
         self._clock = clock
         self._group = TableGroup(spec.model_copy(update={"chunk_rows": 1, "shards": 1}), seed=seed)
         self._table = self._group.primary
@@ -45,6 +46,7 @@ class MemoryTable:
 
     def sample(self, *, batch_items: int, deadline_s: float) -> Sample:
         """Items with their rows. In one thread nobody could make room meanwhile, so it never waits."""
+        self._table.see_version(self.learner_version)
         if not self._table.can_sample(batch_items):
             reason = self._table.sample_waits_for(batch_items)
             raise DeadlineExceeded(f"table {self.table_id}: the learner cannot sample {batch_items} items: {reason}")

@@ -62,6 +62,7 @@ class OneTable:
 
     def __init__(self) -> None:
         self.priorities: list[tuple[Any, Any]] = []
+        self.learner_version = 0
 
     def sample(self, *, batch_items: int, deadline_s: float) -> Any:
         rows = np.zeros((batch_items, 2), [("version", "<u4"), ("reward", "<f4")])
@@ -121,7 +122,9 @@ def test_versions_go_on_from_where_they_were() -> None:
 
 def test_samples_carry_their_keys_the_versions_that_acted_and_no_environment_steps() -> None:
     side, _, _, counters, table = make_side()
+    side.publish()
     batch = side.sample("replay", batch_items=3, deadline_s=1.0)
+    assert table.learner_version == side.version() > 0  # by which the table measures lag
     assert (batch.env_steps, batch.version, batch.newest_version) == (0, 5, 7)
     assert batch.columns["key"].tolist() == [0, 1, 2]
     assert counters.value("items_sampled") == 3
