@@ -241,6 +241,8 @@ class LocalShards:
             acknowledge = acknowledge or self.clock.monotonic_s() < self._writers_wait_until_s
             for rows in self._rows.values():
                 rows.upkeep(acknowledge=acknowledge)
+            if acknowledge and not any(rows.shard.waiting_entries for rows in self._rows.values()):
+                self._writers_wait_until_s = 0.0  # all have their credit
 
     def sample(self, table_id: str, shard: int, request: SampleRequest) -> SampleReply:
         """As many of the batches as the limiter allows, at least the first.
