@@ -92,7 +92,7 @@ def write_checkpoint(
         "arrays.safetensors": save_arrays(arrays) if arrays else b"",
     }
     contents |= {f"{name}.bin": blob for name, blob in (blobs or {}).items()}
-    files = {name: {"sha256": _sha256(data), "bytes": len(data)} for name, data in contents.items()}
+    files: dict[str, dict[str, Any]] = {name: {"sha256": _sha256(data), "bytes": len(data)} for name, data in contents.items()}
     try:
         partial.mkdir(parents=True)
         for name, data in contents.items():

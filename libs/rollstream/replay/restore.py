@@ -102,7 +102,7 @@ class Restoration:
         payload, sizes = arrays["payload"], arrays.get("value_bytes")
         if sizes is None and payload.shape[1:] != (self._spec.chunk_bytes,):
             raise SchemaMismatch(
-                f"{self._what} has chunks u1{list(payload.shape)}, the table's hold {self._spec.chunk_bytes} bytes"
+                f"{self._what} has chunks u1{list(payload.shape)} where the table's hold {self._spec.chunk_bytes} bytes"
             )
         targets = self._targets(streams, int(rows.facts["shard"]))
         for shard in np.unique(targets).tolist():

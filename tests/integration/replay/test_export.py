@@ -22,8 +22,9 @@ from rollstream.replay import (
     TableSpec,
     TableWriter,
 )
-from rollstream.replay.export_parts import verify_export
+from rollstream.replay.export_parts import ExportPart, parts_of_buffer, verify_export, written_buffers
 from rollstream.replay.item_keys import shard_of
+from rollstream.replay.packed import PackedArrays
 from rollstream.spaces import Column, RowSpec
 from rollstream.store import Address, Store, chunk_prefix, keys
 
@@ -254,6 +255,14 @@ def test_a_half_file_changes_nothing(*, replay_service: Any, connect: Any, writt
     damaged[-400] ^= 1
     with pytest.raises(SchemaMismatch, match="checksum differs"):
         client.restore(damaged)
+    parts = []
+    for part in parts_of_buffer(data, what="export"):
+        arrays = dict(part.content.arrays)
+        if part.kind == "ROWS":
+            arrays["payload"] = arrays["payload"][:, :-1]
+        parts.append(ExportPart(kind=part.kind, content=PackedArrays(facts=part.content.facts, arrays=arrays)))
+    with pytest.raises(SchemaMismatch, match="has chunks u1.* where the table's hold"):
+        client.restore(b"".join(buffer for buffers in written_buffers(parts) for buffer in buffers))
     with pytest.raises(SchemaMismatch, match="begins with a part ROWS: it is damaged"):
         client.restore(data[:8] + data[data.index(b"ROWS") :])
     assert client.known(item_keys).all()
