@@ -25,6 +25,10 @@ GRANT_AGAIN_WITHIN_S = 60.0
 """Writers heard of within this time get their credit again now and then, in case Redis lost it."""
 FORGET_WRITER_AFTER_S = 1800.0
 """A writer silent for this long is gone; its last few rows are let go. Longer than any pause of an experiment's actor."""
+GARBAGE_SHARE = 32
+GARBAGE_LEAST_BYTES = 1 << 20
+"""Deleted rows stay a moment for clients that are fetching them; but not more of them than this share of what the table holds (or
+this many bytes, in a small one), however fast it turns over."""
 BLOCKED_AFTER_S = 2.0
 """Writers and samplers both waiting for this long is a fault, and is told as one."""
 
@@ -67,6 +71,7 @@ class ServedRows:
         self.snapshot_failed_s: float | None = None
         self.writing = asyncio.Lock()
         self.writers_near_bound = False
+        self._fresh_chunks = 0
         self._told: dict[int, int] = {}
         self._clock = clock
         self._waits = waits
@@ -125,6 +130,7 @@ class ServedRows:
                 table.serve_waiting()
         if shard.group.rows.references.garbage_waiting:
             self._fresh_garbage.append(shard.group.take_garbage())
+            self._fresh_chunks += len(self._fresh_garbage[-1])
         self._record_waiting_writers()
         return inserted > 0
 
@@ -185,8 +191,14 @@ class ServedRows:
     def take_garbage(self) -> ChunkAddresses:
         """Chunks that nobody needs since the call before the last: a client may still be fetching what it sampled just now."""
         garbage, self._old_garbage = self._old_garbage, self._fresh_garbage
-        self._fresh_garbage = []
+        self._fresh_garbage, self._fresh_chunks = [], 0
         return ChunkAddresses.concatenate(garbage)
+
+    @property
+    def garbage_crowded(self) -> bool:
+        """Whether so much is to be deleted that it must not wait for its time."""
+        least = GARBAGE_LEAST_BYTES // self.shard.table.spec.chunk_bytes
+        return self._fresh_chunks > max(least, self.shard.group.rows.references.held // GARBAGE_SHARE)
 
     @property
     def garbage_chunks(self) -> int:

@@ -190,6 +190,8 @@ class ShardServer:
             self._upkeep.dirty.set()
         if rows.writers_near_bound:
             self._upkeep.hurry.set()
+        if rows.garbage_crowded:
+            self._upkeep.crowded.set()
 
     def advance_table(self, table_id: str) -> None:
         """`advance` for the rows of a table, if it is still there."""

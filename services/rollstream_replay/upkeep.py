@@ -12,6 +12,7 @@ sweep         rows that nobody ever will need
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Coroutine
 from functools import partial
@@ -54,11 +55,13 @@ class Upkeep:
     Attributes:
         dirty: set it when something is to be acknowledged.
         hurry: set it when that should not wait for more.
+        crowded: set it when more is to be deleted than may wait for its time.
     """
 
     def __init__(self, server: ShardServer, *, sweep_every_s: float) -> None:
         self.dirty = asyncio.Event()
         self.hurry = asyncio.Event()
+        self.crowded = asyncio.Event()
         self._server = server
         self._sweep_every_s = sweep_every_s
         self._changes_id = "0-0"
@@ -192,14 +195,23 @@ class Upkeep:
     async def _tidy(self) -> None:
         server = self._server
         reader = ChunkReader(server.address, clock=server.clock)
+        next_s = server.clock.monotonic_s() + TIDY_EVERY_S
         try:
             while True:
-                await asyncio.sleep(TIDY_EVERY_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.0, next_s - server.clock.monotonic_s())):
+                        await self.crowded.wait()
+                self.crowded.clear()
+                timely = server.clock.monotonic_s() >= next_s
                 for rows in list(server.rows.values()):
+                    if not timely and not rows.garbage_crowded:
+                        continue
                     garbage = rows.take_garbage()
                     if len(garbage) and server.serving:  # a former owner's idea of garbage may be wrong
                         await server.in_thread(partial(rows.shard.unlink, reader, garbage))
                     rows.watch()
+                if timely:
+                    next_s = server.clock.monotonic_s() + TIDY_EVERY_S
         finally:
             reader.close()
 
