@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -174,6 +175,42 @@ def test_a_snapshot_restores_keys_and_priorities(cell: Any, table: str) -> None:
     again = cell.run("replay", "load", "walk.snapshot", "--table", f"{table}-2", "--create")
     assert again.returncode == 2
     assert "exists already; load into it without --create" in again.stderr
+
+
+def test_a_minari_dataset_is_loaded_by_its_id(cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    minari: Any = pytest.importorskip("minari", reason="needs the extra minari")
+    buffers: Any = pytest.importorskip("minari.data_collector.episode_buffer")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(cell.directory))
+    ends = np.array([False, False, False, True])
+    episodes = [
+        buffers.EpisodeBuffer(
+            id=number,
+            observations=np.arange(5, dtype=np.float64)[:, None] + 10 * number,
+            actions=np.arange(4) % 2,
+            rewards=list(np.ones(4)),
+            terminations=list(ends),
+            truncations=list(~ends & False),
+            infos={},
+        )
+        for number in range(3)
+    ]
+    minari.create_dataset_from_buffers(
+        "toy/walk-v0",
+        buffer=episodes,
+        observation_space=gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64),
+        action_space=gymnasium.spaces.Discrete(2),
+        algorithm_name="none",
+        author="nobody",
+        author_email="nobody@example.org",
+        code_permalink="none",
+        description="A walk.",
+    )
+    load = ("replay", "load", "toy/walk-v0", "--table", "minari", "--create", "--float32", "--items", "episode:10", "--json")
+    done = cell.run(*load, MINARI_DATASETS_PATH=str(cell.directory))
+    assert done.returncode == 0, done.stderr
+    assert (json.loads(done.stdout)["items"], json.loads(done.stdout)["rows"]) == (3, 15)
+    first = cell.json("replay", "items", "offline.minari", "--order", "oldest", "--limit", "1", "--json")["items"][0]
+    assert [row["observation"][0] for row in first["rows"]] == [0, 1, 2, 3, 4]
 
 
 def test_data_that_do_not_fit_the_table_are_refused_by_name(cell: Any, table: str) -> None:
