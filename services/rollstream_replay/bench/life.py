@@ -26,7 +26,6 @@ DOWN_S = 1.0
 RECONNECT_WITHIN_S = 60.0
 LEASE_TTL_S = 5.0
 STALL_FLUSH_ITEMS = 40
-QUIET_S = 2.0
 AFTER_S = 0.5
 EVERYTHING = 1 << 50
 SETTLED_WITHIN_S = 20.0
@@ -128,13 +127,17 @@ def _recover(system: Ours, how: signal.Signals, *, clock: Clock) -> float:
 
 
 def measure_checkpoint(
-    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, folder: Path, clock: Clock
+    make: Make, reverb: Reverb | None, *, payload: Payload, items: int, seconds: float, folder: Path, clock: Clock
 ) -> dict[str, Any]:
     """Bytes of payload saved and loaded per second, and the longest insert while a checkpoint was made."""
     figures: dict[str, Any] = {"items": items, "payload_bytes": payload.payload_bytes}
-    figures["rollstream"] = _our_checkpoint(make(), payload, items, folder / "checkpoint.rollstream", clock)
+    figures["rollstream"] = _our_checkpoint(
+        make(), payload, items=items, seconds=seconds, file=folder / "checkpoint.rollstream", clock=clock
+    )
     if reverb is not None:
-        figures["reverb"] = _their_checkpoint(reverb, payload, items, folder / "checkpoints-reverb", clock)
+        figures["reverb"] = _their_checkpoint(
+            reverb, payload, items=items, seconds=seconds, folder=folder / "checkpoints-reverb", clock=clock
+        )
         ours, theirs = figures["rollstream"], figures["reverb"]
         figures["ratios"] = {
             name: round(ours[name] / theirs[name], 3) for name in ("save_mb_per_s", "load_mb_per_s") if theirs[name]
@@ -142,7 +145,7 @@ def measure_checkpoint(
     return figures
 
 
-def _our_checkpoint(system: Ours, payload: Payload, items: int, file: Path, clock: Clock) -> dict[str, Any]:
+def _our_checkpoint(system: Ours, payload: Payload, *, items: int, seconds: float, file: Path, clock: Clock) -> dict[str, Any]:
     def save() -> float:
         assert system.client is not None
         began_s = clock.monotonic_s()
@@ -165,7 +168,7 @@ def _our_checkpoint(system: Ours, payload: Payload, items: int, file: Path, cloc
         system.fill()
         saved_s = save()
         file_bytes = file.stat().st_size
-        stalls = _stalls(system.workers(1)[0], {}, save, clock)
+        stalls = _stalls(system.workers(1)[0], {}, save, seconds=seconds, clock=clock)
         system.open(_case(payload, items, room=items))
         loaded_s = load()
     finally:
@@ -173,7 +176,9 @@ def _our_checkpoint(system: Ours, payload: Payload, items: int, file: Path, cloc
     return _checkpoint_figures(payload, items=items, saved_s=saved_s, loaded_s=loaded_s, file_bytes=file_bytes, stalls=stalls)
 
 
-def _their_checkpoint(reverb: Reverb, payload: Payload, items: int, folder: Path, clock: Clock) -> dict[str, Any]:
+def _their_checkpoint(
+    reverb: Reverb, payload: Payload, *, items: int, seconds: float, folder: Path, clock: Clock
+) -> dict[str, Any]:
     reverb.open(_case(payload, items, room=items))
     reverb.serve(checkpoints=folder, anew=True)
     reverb.fill()
@@ -184,7 +189,8 @@ def _their_checkpoint(reverb: Reverb, payload: Payload, items: int, folder: Path
         reverb.clients(1)[0],
         {"api": "structured"},
         lambda: float(server.ask(do="checkpoint", deadline_s=WITHIN_S)["elapsed_s"]),
-        clock,
+        seconds=seconds,
+        clock=clock,
     )
     reverb.open(_case(payload, items, room=items))
     loaded = reverb.serve(checkpoints=folder, anew=True)
@@ -215,17 +221,19 @@ def _checkpoint_figures(
     }
 
 
-def _stalls(writer: LineProcess, message: dict[str, Any], save: Callable[[], float], clock: Clock) -> dict[str, Any]:
+def _stalls(
+    writer: LineProcess, message: dict[str, Any], save: Callable[[], float], *, seconds: float, clock: Clock
+) -> dict[str, Any]:
     """The longest flush without and with a checkpoint going on."""
     insert = {"do": "insert", "flush_items": STALL_FLUSH_ITEMS, "warm_up_s": AFTER_S, **message}
-    quiet = writer.ask(**insert, seconds=QUIET_S, deadline_s=WITHIN_S)
+    quiet = writer.ask(**insert, seconds=seconds, deadline_s=WITHIN_S)
     saved: list[float] = []
     inserting = threading.Thread(target=lambda: saved.append(_later(clock, save)))
     inserting.start()
     longest: list[float] = []
     flushes = 0
     while inserting.is_alive() or not flushes:
-        answer = writer.ask(**insert, seconds=QUIET_S, deadline_s=WITHIN_S)
+        answer = writer.ask(**insert, seconds=seconds, deadline_s=WITHIN_S)
         longest.append(max(answer["batch_ms"]))
         flushes += len(answer["batch_ms"])
     inserting.join()

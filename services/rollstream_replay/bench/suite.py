@@ -152,7 +152,15 @@ class Suite:
 
     def _checkpoint(self, reverb: Reverb | None) -> dict[str, Any]:
         items = max(256, self._plan.items // CHECKPOINT_SHARE)
-        return measure_checkpoint(self._make, reverb, payload=TRANSITION, items=items, folder=self._folder, clock=self._clock)
+        return measure_checkpoint(
+            self._make,
+            reverb,
+            payload=TRANSITION,
+            items=items,
+            seconds=self._plan.seconds,
+            folder=self._folder,
+            clock=self._clock,
+        )
 
     def _reconnect(self, reverb: Reverb | None) -> dict[str, Any]:
         return measure_reconnect(self._make, reverb, payload=TRANSITION, clock=self._clock)

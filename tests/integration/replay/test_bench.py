@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,20 +55,37 @@ def test_a_suite_measures_each_operation_with_several_clients(tmp_path: Path) ->
     assert children() <= before
 
 
-def test_a_suite_measures_memory_recovery_checkpoint_and_reconnection(tmp_path: Path) -> None:
-    document = run(tmp_path, *SHORT, "--only", "memory,recovery,checkpoint,reconnect", "--items", "5000", "--chunk-rows", "3")
-    memory, recovery, checkpoint, reconnect = (document[part] for part in ("memory", "recovery", "checkpoint", "reconnect"))
-    assert isinstance(memory, list)
-    assert isinstance(recovery, dict)
-    assert isinstance(checkpoint, dict)
-    assert isinstance(reconnect, dict)
-    assert memory[0]["rollstream"][0]["chunk_rows"] == 3
-    assert memory[0]["rollstream"][0]["redis_bytes_per_item"] > 400
-    assert memory[1]["columns"] == 5
+def small(tmp_path: Path, part: str) -> Any:
+    return run(tmp_path, *SHORT, "--only", part, "--items", "5000", "--chunk-rows", "3")[part]
+
+
+def test_memory_is_that_of_redis_and_of_the_shard_by_item(tmp_path: Path) -> None:
+    one, five = small(tmp_path, "memory")
+    (ours,) = one["rollstream"]
+    assert (one["items"], one["columns"], ours["chunk_rows"]) == (5000, 1, 3)
+    assert ours["redis_bytes_per_item"] > 400
+    assert ours["bytes_per_item"] == pytest.approx(ours["redis_bytes_per_item"] + ours["shard_bytes_per_item"], abs=0.2)
+    assert (five["items"], five["columns"]) == (1250, 5)
+
+
+def test_recovery_is_measured_after_a_stop_and_after_a_kill(tmp_path: Path) -> None:
+    recovery = small(tmp_path, "recovery")
     assert recovery["items_after"] == recovery["items"] == 5000
-    assert checkpoint["rollstream"]["file_bytes"] > 1000 * 400
-    assert checkpoint["rollstream"]["insert_max_ms"] > 0.0
-    assert reconnect["rollstream"]["reconnect_s"] > 0.0
+    assert recovery["restart_s"] > 0.0
+    assert recovery["kill_s"] > 0.0
+
+
+def test_a_checkpoint_is_measured_with_inserts_going_on(tmp_path: Path) -> None:
+    checkpoint = small(tmp_path, "checkpoint")["rollstream"]
+    assert checkpoint["file_bytes"] > 1000 * 400
+    assert checkpoint["inserts_meanwhile"] > 0
+    assert checkpoint["insert_max_ms"] > 0.0
+    assert checkpoint["save_with_inserts_s"] > 0.0
+
+
+def test_reconnection_is_measured_after_a_restart_of_redis(tmp_path: Path) -> None:
+    reconnect = small(tmp_path, "reconnect")["rollstream"]
+    assert 0.0 < reconnect["reconnect_s"] <= reconnect["sampled_after_s"]
 
 
 def test_the_index_alone_is_measured_by_size_and_selector(tmp_path: Path) -> None:
