@@ -29,6 +29,8 @@ __all__ = ["Cut", "OpenRows"]
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 ALWAYS = ("flags", "version")
+LONG_RUN_ROWS = 256
+"""Open rows of an environment from which on copying run by run costs less than an index of every row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +163,6 @@ class OpenRows:
         fresh_offsets = _offsets(fresh)
         first_env = np.searchsorted(fresh_offsets, first, side="right") - 1
         lengths = steps.lengths - keep
-        taken = concatenated_ranges(steps.offsets[:-1] + keep, lengths)
         return Cut(
             chunk_env=np.repeat(np.arange(len(chunks), dtype=np.uint32), chunks),
             chunk_no=concatenated_ranges(self._written // self._chunk_rows, chunks).astype(np.uint64),
@@ -171,7 +172,7 @@ class OpenRows:
             episode_start=(self._written[first_env] + first - fresh_offsets[first_env]).astype(np.uint64),
             keep=(self._keep + keep).astype(np.uint64),
             end=end.astype(np.uint64),
-            open_columns={name: column[taken] for name, column in steps.columns.items()},
+            open_columns={name: _from(column, steps.offsets, keep) for name, column in steps.columns.items()},
             open_offsets=_offsets(lengths),
             carry=carry,
             carry_offsets=_offsets(counts - fresh),
@@ -193,9 +194,8 @@ class OpenRows:
     def _steps(self, payload: npt.NDArray[np.void], fresh: Ints, *, closing: bool) -> OpenSteps:
         columns, offsets = {name: payload[name] for name in self._names}, _offsets(fresh)
         if self._open_offsets[-1]:
-            layout = _layout(self._open_offsets, offsets)
-            columns = {name: layout.join(self._open[name], column) for name, column in columns.items()}
-            offsets = layout.offsets
+            joined = {name: _joined(self._open[name], self._open_offsets, columns[name], offsets) for name in self._names}
+            columns, offsets = {name: column for name, (column, _) in joined.items()}, joined["flags"][1]
         return OpenSteps(columns=columns, offsets=offsets, fresh=fresh, before=self._before, closing=closing)
 
     def _with_state(self, steps: OpenSteps, state: Ints | None) -> OpenSteps:
@@ -233,36 +233,33 @@ class OpenRows:
         return _joined(rows, offsets, padding, _offsets(missing))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """Where two parts of each environment's rows go in one array: first all of `first`'s, then all of `second`'s."""
-
-    first: Ints
-    second: Ints
-    offsets: Ints
-
-    def join(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        joined = np.empty((int(self.offsets[-1]), *second.shape[1:]), second.dtype)
-        joined[self.first] = first
-        joined[self.second] = second
-        return joined
-
-
-def _layout(first_offsets: Ints, second_offsets: Ints) -> _Layout:
-    before, after = np.diff(first_offsets), np.diff(second_offsets)
-    offsets = _offsets(before + after)
-    return _Layout(
-        first=concatenated_ranges(offsets[:-1], before),
-        second=concatenated_ranges(offsets[:-1] + before, after),
-        offsets=offsets,
-    )
-
-
 def _joined(
     first: npt.NDArray[Any], first_offsets: Ints, second: npt.NDArray[Any], second_offsets: Ints
 ) -> tuple[npt.NDArray[Any], Ints]:
-    layout = _layout(first_offsets, second_offsets)
-    return layout.join(first, second), layout.offsets
+    """Per environment, its part of `first`, then its part of `second`."""
+    before, after = np.diff(first_offsets), np.diff(second_offsets)
+    offsets = _offsets(before + after)
+    joined = np.empty((int(offsets[-1]), *second.shape[1:]), second.dtype)
+    if len(joined) > LONG_RUN_ROWS * len(before):
+        for env, at in enumerate(offsets[:-1].tolist()):
+            old, new = first_offsets[env : env + 2], second_offsets[env : env + 2]
+            middle = at + int(old[1] - old[0])
+            joined[at:middle] = first[old[0] : old[1]]
+            joined[middle : offsets[env + 1]] = second[new[0] : new[1]]
+    else:
+        joined[concatenated_ranges(offsets[:-1], before)] = first
+        joined[concatenated_ranges(offsets[:-1] + before, after)] = second
+    return joined, offsets
+
+
+def _from(column: npt.NDArray[Any], offsets: Ints, keep: Ints) -> npt.NDArray[Any]:
+    """Per environment, its rows from `keep` [N] on."""
+    begin, lengths = offsets[:-1] + keep, np.diff(offsets) - keep
+    total = int(lengths.sum())
+    if total > LONG_RUN_ROWS * len(keep):
+        runs = zip(begin.tolist(), offsets[1:].tolist(), strict=True)
+        return np.concatenate([column[start:end] for start, end in runs])
+    return column[concatenated_ranges(begin, lengths)] if total else column[:0].copy()
 
 
 def _position_at(steps: OpenSteps, keep: Ints) -> Ints:
@@ -274,7 +271,7 @@ def _position_at(steps: OpenSteps, keep: Ints) -> Ints:
     at = keep[there]
     inside = at < steps.lengths[there]
     row = steps.offsets[there] + np.where(inside, at, at - 1)
-    position = steps.position[row] + ~inside
+    position = steps.position(row, steps.episodes.of(row)) + ~inside
     position[~inside & ((steps.flags[row] & ENDS) != 0)] = 0
     before[there] = position
     return before

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.replay.ranges import concatenated_ranges
 from rollstream.spaces import Flag
 
 __all__ = ["ItemRuns", "OpenEpisodes", "OpenSteps"]
@@ -38,7 +39,6 @@ class OpenEpisodes:
     """Episodes (their visible parts) among open rows, in order. Row numbers count over all open rows.
 
     Attributes:
-        of_row: [M], number of the episode that each row belongs to.
         env, start, end: [E], environment, first and last row.
         before: [E], rows of the episode that came before `start` and are no longer open.
         over_at: [E], the row that tells that the episode is over: its FINAL row, the row after an episode that was cut, or NEVER.
@@ -47,7 +47,6 @@ class OpenEpisodes:
         newest: [E], whether it is the last of its environment.
     """
 
-    of_row: Ints
     env: Ints
     start: Ints
     end: Ints
@@ -62,6 +61,10 @@ class OpenEpisodes:
         """[E], whether it became known with this flush that the episode is over."""
         over: Bools = self.real & (self.over_at >= self.fresh_from) & (self.over_at != NEVER)
         return over
+
+    def of(self, rows: Ints) -> Ints:
+        """Number of the episode that each of these rows belongs to."""
+        return np.searchsorted(self.start, rows, side="right") - 1
 
     @property
     def last_position(self) -> Ints:
@@ -99,10 +102,18 @@ class OpenSteps:
         return np.diff(self.offsets)
 
     @cached_property
-    def position(self) -> Ints:
-        """[M], of each row in its episode, from 0."""
-        episodes = self.episodes
-        return np.arange(len(self.flags)) + (episodes.before - episodes.start)[episodes.of_row]
+    def fresh_rows(self) -> Ints:
+        """[F], the rows that came with this flush. Rules look at these; of older rows there may be very many."""
+        return concatenated_ranges(self.offsets[1:] - self.fresh, self.fresh)
+
+    @cached_property
+    def fresh_of(self) -> Ints:
+        """[F], number of the episode of each fresh row."""
+        return self.episodes.of(self.fresh_rows)
+
+    def position(self, rows: Ints, of: Ints) -> Ints:
+        """Of rows in their episodes `of`, from 0."""
+        return rows - self.episodes.start[of] + self.episodes.before[of]
 
     @cached_property
     def episodes(self) -> OpenEpisodes:
@@ -126,7 +137,6 @@ class OpenSteps:
         first = (start == self.offsets[env]) & ((flags[start] & FIRST) == 0)
         before[first] = self.before[env[first]]
         return OpenEpisodes(
-            of_row=np.repeat(np.arange(len(start)), counts),
             env=env,
             start=start,
             end=end,
@@ -140,7 +150,7 @@ class OpenSteps:
     def with_state(self, state: Ints) -> OpenSteps:
         """The same rows for the rule with this state."""
         steps = dataclasses.replace(self, state=state)
-        for name in ("lengths", "episodes", "position"):  # what one rule has computed serves the others
+        for name in ("lengths", "episodes", "fresh_rows", "fresh_of"):  # what one rule has computed serves the others
             if name in self.__dict__:
                 steps.__dict__[name] = self.__dict__[name]
         return steps

@@ -115,21 +115,19 @@ class Pattern:
         episodes = steps.episodes
         state = None
         if self.at_end:
-            row = self._ends(steps)
-            row = row[self._holds(steps, row)]
+            row, of = self._ends(steps)
         else:
-            made = (steps.flags & (PAD | FINAL if self.acts else PAD)) == 0
-            made &= np.arange(len(made)) >= episodes.fresh_from[episodes.of_row]
-            if any(one.kind == "steps_since_applied" for one in self.conditions):
-                row, state = self._in_turn(steps, made)
-            else:
-                row = np.flatnonzero(made)
-                row = row[self._holds(steps, row)]
-        env = episodes.env[episodes.of_row[row]]
+            made = (steps.flags[steps.fresh_rows] & (PAD | FINAL if self.acts else PAD)) == 0
+            row, of = steps.fresh_rows[made], steps.fresh_of[made]
+        applied = self._holds(steps, row, of)
+        if not self.at_end and any(one.kind == "steps_since_applied" for one in self.conditions):
+            applied, state = self._in_turn(steps, made, applied)
+        row, of = row[applied], of[applied]
+        env = episodes.env[of]
         first = row + 1 - self.rows_needed
         lead = None
         if self.history:
-            lead = np.minimum(self.history, first - episodes.start[episodes.of_row[row]])
+            lead = np.minimum(self.history, first - episodes.start[of])
             first = first - lead
         still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
         needed = np.maximum(episodes.end[still] + 1 - self.rows_needed - self.history, episodes.start[still])
@@ -146,18 +144,19 @@ class Pattern:
     def _is_final(self, column: str) -> bool:
         return any(column == name or column.startswith(f"{name}.") for name in self.final_columns)
 
-    def _ends(self, steps: OpenSteps) -> Ints:
-        """The last step of each episode that was found to be over."""
+    def _ends(self, steps: OpenSteps) -> tuple[Ints, Ints]:
+        """The last step of each episode that was found to be over, and the episode."""
         episodes = steps.episodes
         over = np.flatnonzero(episodes.over_now)
         row = episodes.end[over]
         if self.acts:
             row = row - ((steps.flags[row] & FINAL) != 0)
-        return row[row >= episodes.start[over]]
+        there = row >= episodes.start[over]
+        return row[there], over[there]
 
-    def _holds(self, steps: OpenSteps, row: Ints, *, since: Ints | None = None) -> Bools:
-        """Whether the conditions hold when each of these rows is the newest step; those on turns only with `since`."""
-        position = steps.position[row]
+    def _holds(self, steps: OpenSteps, row: Ints, of: Ints) -> Bools:
+        """Whether the conditions hold when each of these rows is the newest step; those on turns only at ends of episodes."""
+        position = steps.position(row, of)
         holds: Bools = position >= self.rows_needed - 1
         for one in self.conditions:
             if one.kind == "data":
@@ -165,25 +164,27 @@ class Pattern:
             elif one.kind == "is_end_episode":
                 known = np.full(len(row), 1) if self.at_end else (steps.flags[row] & FINAL) != 0
             elif one.kind == "steps_since_applied":
-                if since is None and not self.at_end:
+                if not self.at_end:
                     continue
-                known = position + 1 if since is None else since
+                known = position + 1
             else:
                 known = position + (one.kind == "buffer_length")
             holds = holds & one.holds(known)
         return holds
 
-    def _in_turn(self, steps: OpenSteps, made: Bools) -> tuple[Ints, Ints]:
-        """Rows to which it is applied, when that depends on when it was applied before; and the state after them."""
-        lengths, fresh = steps.lengths, steps.fresh
-        since = np.zeros(len(lengths), np.int64) if steps.state is None else steps.state.copy()
-        row = np.flatnonzero(made)
-        possible = made.copy()
-        possible[row] = self._holds(steps, row)
+    def _in_turn(self, steps: OpenSteps, made: Bools, holds: Bools) -> tuple[Bools, Ints]:
+        """To which of the rows it is applied, when that depends on when it was applied before; and the state after them.
+
+        Args:
+            made: [F], whether it can be applied to a fresh row at all; of those that it can, `holds` tells the other conditions.
+        """
+        fresh = steps.fresh
+        since = np.zeros(len(fresh), np.int64) if steps.state is None else steps.state.copy()
+        possible = np.zeros(len(made), np.bool_)
+        possible[made] = holds
         turns = [one for one in self.conditions if one.kind == "steps_since_applied"]
-        position = steps.position
-        begin = steps.offsets[1:] - fresh
-        applied: list[Ints] = []
+        position = steps.position(steps.fresh_rows, steps.fresh_of)
+        begin = np.cumsum(fresh) - fresh
         for turn in range(int(fresh.max(initial=0))):
             env = np.flatnonzero(fresh > turn)
             at = begin[env] + turn
@@ -193,9 +194,8 @@ class Pattern:
             for one in turns:
                 hit = hit & one.holds(since[env])
             since[env[hit]] = 0
-            applied.append(at[hit])
-        rows = np.sort(np.concatenate(applied)) if applied else np.zeros(0, np.int64)
-        return rows, since
+            possible[at] = hit
+        return possible[made], since
 
     def _priorities(self, steps: OpenSteps, row: Ints) -> npt.NDArray[np.float32] | None:
         priority = self.priority

@@ -203,22 +203,17 @@ class EachRow:
         if self.history:
             runs = self._with_history(steps)
         else:
-            lengths = steps.lengths
-            row = np.flatnonzero((steps.flags & ENDS) == 0)
-            env = np.repeat(np.arange(len(lengths)), lengths)[row]
-            start = row - steps.offsets[env]
-            fresh = start >= (lengths - steps.fresh)[env]
-            if not fresh.all():
-                env, start = env[fresh], start[fresh]
+            row = steps.fresh_rows
+            made = (steps.flags[row] & ENDS) == 0
+            env = np.repeat(np.arange(len(steps.fresh)), steps.fresh)[made]
+            start = row[made] - steps.offsets[env]
             runs = ItemRuns(env=env, start=start, length=np.ones(len(env), np.int64), keep=steps.keep_all())
         return with_priority(self.priority, steps, runs, bootstrap_rows=0)
 
     def _with_history(self, steps: OpenSteps) -> ItemRuns:
         episodes = steps.episodes
-        row = np.arange(len(steps.flags))
-        made = ((steps.flags & ENDS) == 0) & (row >= episodes.fresh_from[episodes.of_row])
-        row = np.flatnonzero(made)
-        of = episodes.of_row[row]
+        made = (steps.flags[steps.fresh_rows] & ENDS) == 0
+        row, of = steps.fresh_rows[made], steps.fresh_of[made]
         env, first = episodes.env[of], np.maximum(row - self.history, episodes.start[of])
         still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
         needed = np.maximum(episodes.end[still] + 1 - self.history, episodes.start[still])

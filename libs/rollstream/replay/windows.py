@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.open_steps import ItemRuns, OpenEpisodes, OpenSteps
+from rollstream.replay.ranges import concatenated_ranges
 
 __all__ = ["Tail", "Windows"]
 
@@ -42,40 +43,38 @@ class Windows:
 
     def cut(self, steps: OpenSteps) -> ItemRuns:
         """The windows that are complete now."""
-        episodes = steps.episodes
-        row = np.arange(len(steps.flags))
-        end = episodes.end[episodes.of_row]
-        last = row + self.length
-        complete = (last <= end) & (last >= episodes.fresh_from[episodes.of_row])
-        if self.tail == "each":
-            complete |= episodes.over_now[episodes.of_row] & (last > end) & (row < end)
+        episodes, of = steps.episodes, steps.fresh_of
+        begin = steps.position(steps.fresh_rows, of) - self.length
+        whole = begin >= 0
         if self.stride > 1:
-            complete &= steps.position % self.stride == 0
+            whole &= begin % self.stride == 0
         if not episodes.real.all():
-            complete &= episodes.real[episodes.of_row]
-        start = np.flatnonzero(complete)
-        last = np.minimum(start + self.length, end[start])
-        if self.tail in ("short", "aligned"):
-            tails, tail_last = self._tails(episodes)
-            if len(tails):
-                start, last = np.concatenate([start, tails]), np.concatenate([last, tail_last])
-                in_order = np.argsort(start, kind="stable")
-                start, last = start[in_order], last[in_order]
-        return self._runs(steps, start, last)
-
-    def _runs(self, steps: OpenSteps, start: Ints, last: Ints) -> ItemRuns:
-        episodes = steps.episodes
-        of = episodes.of_row[start]
-        env = episodes.env[of]
+            whole &= episodes.real[of]
+        last, of = steps.fresh_rows[whole], of[whole]
+        start = last - self.length
+        if self.tail != "drop" and episodes.over_now.any():
+            tails = self._each(episodes) if self.tail == "each" else self._tails(episodes)
+            start, last, of = (np.concatenate(parts) for parts in zip((start, last, of), tails, strict=True))
+            in_order = np.argsort(start, kind="stable")
+            start, last, of = start[in_order], last[in_order], of[in_order]
         lead = None
         first = start
         if self.lead:
             first = np.maximum(start - self.lead, episodes.start[of])
             lead = start - first
+        env = episodes.env[of]
         return ItemRuns(env=env, start=first - steps.offsets[env], length=last - first + 1, keep=self._keep(steps), lead=lead)
 
-    def _tails(self, episodes: OpenEpisodes) -> tuple[Ints, Ints]:
-        """First and last rows of the tails of episodes that were found to be over."""
+    def _each(self, episodes: OpenEpisodes) -> tuple[Ints, Ints, Ints]:
+        """First and last rows, and episodes, of the windows that the ends of episodes cut short."""
+        over = np.flatnonzero(episodes.over_now)
+        end = episodes.end[over]
+        first = np.maximum(end + 1 - self.length, episodes.start[over])
+        counts = end - first
+        return concatenated_ranges(first, counts), np.repeat(end, counts), np.repeat(over, counts)
+
+    def _tails(self, episodes: OpenEpisodes) -> tuple[Ints, Ints, Ints]:
+        """First and last rows, and episodes, of the tails of episodes that were found to be over."""
         over = np.flatnonzero(episodes.over_now)
         steps = episodes.last_position[over]
         whole = np.maximum(0, (steps - self.length) // self.stride + 1)
@@ -85,7 +84,7 @@ class Windows:
         if self.tail == "aligned":
             begin = np.maximum(0, steps - self.length)
         last = episodes.end[over]
-        return (last - steps + begin)[there], last[there]
+        return (last - steps + begin)[there], last[there], over[there]
 
     def _keep(self, steps: OpenSteps) -> Ints:
         """Rows from the first start whose window is not whole, and its lead."""

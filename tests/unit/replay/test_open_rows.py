@@ -10,7 +10,7 @@ import pytest
 from rollstream.errors import ConfigError
 from rollstream.replay.cut_items import ExplicitItems
 from rollstream.replay.open_rows import OpenRows
-from rollstream.replay.rules import NStep, TdMix
+from rollstream.replay.rules import EachRow, Episode, NStep, TdMix
 from rollstream.spaces import Flag
 
 DTYPE = np.dtype([("flags", "u1"), ("version", "<u4"), ("value", "<i4")])
@@ -134,3 +134,20 @@ def test_an_item_that_is_asked_for_waits_until_its_rows_are_written() -> None:
 def test_a_rule_must_find_its_columns() -> None:
     with pytest.raises(ConfigError, match="NStep looks at the column 'td', which must be a scalar column of the rows; they have"):
         OpenRows(DTYPE, environments=1, rule=NStep(1, priority=TdMix("td")), chunk_rows=1)
+
+
+def test_long_episodes_stay_open_row_by_row() -> None:
+    """Far more open rows than new ones: they are copied run by run, and the items are the same."""
+    rows = stream(2400, episode_rows=1150)
+    state = OpenRows(DTYPE, environments=2, rule=[Episode(1000), EachRow()], chunk_rows=1, keep_rows=400)
+    items: list[tuple[int, int, int]] = []
+    for begin in range(0, 2400, 100):
+        part = rows[begin : begin + 100]
+        rows["version"] = np.arange(2400)
+        cut = state.cut(np.concatenate([part, part[:50]]), np.array([0, 100, 150]), closing=False)
+        made = cut.items.rule == 0
+        assert (cut.items.version[cut.items.env == 0] == (cut.start + cut.length - 1)[cut.items.env == 0]).all()
+        items += zip(cut.item_env[made].tolist(), cut.start[made].tolist(), cut.length[made].tolist(), strict=True)
+        assert len(cut.items) - made.sum() == 150 - np.count_nonzero(cut.payload.reshape(-1).view(DTYPE)["flags"] & Flag.FINAL)
+        state.advance(cut)
+    assert [item for item in items if item[0] == 0] == [(0, 0, 1001), (0, 1000, 150), (0, 1150, 1001), (0, 2150, 150)]
