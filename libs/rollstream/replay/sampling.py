@@ -173,14 +173,17 @@ class Draws:
             return
         if not several and problems:
             raise problems[0]
+        problems += self._collect(0.0)  # of shards that owe parts of later batches only
+        nothing_came = plan.untouched
+        if nothing_came:  # the next attempt, or call, splits anew
+            plan.clear()
+            plan.standings = [None] * len(self._links)
         if deadline.passed():
             raise DeadlineExceeded(
                 f"table {self._table_id}: a batch of {batch_items} items did not come within {deadline.waited_s():.1f} s; "
                 + "; ".join(str(problem) for problem in problems)
             )
-        if plan.untouched:
-            plan.clear()
-            plan.standings = [None] * len(self._links)
+        if nothing_came:
             return
         self.stand(deadline=deadline)
         for shard in plan.owing():
