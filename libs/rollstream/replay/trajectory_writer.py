@@ -312,7 +312,7 @@ class TrajectoryWriter:
 
     def close(self, *, deadline_s: float = 30.0) -> None:
         """Write everything, end all episodes, and let go. A partial step becomes its episode's final row. Waits for no limiter."""
-        if self._closed:
+        if self._closed or self._writer.forked:
             return
         deadline = Deadline(self._clock, after_s=deadline_s)
         try:

@@ -141,6 +141,11 @@ class TableWriter:
         """Names of the tables that it writes items to."""
         return self._rules.names
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy of the writer in a child of the process that made it: it must not be used."""
+        return os.getpid() != self._process
+
     def append(self, rollout: Rollout, *, deadline_s: float | None = None, beyond_bound: bool = False) -> WriteResult:
         """Write the rows of a rollout and the items that became complete.
 
@@ -254,7 +259,7 @@ class TableWriter:
         An environment that was in the middle of an episode gets one more row: the observation that followed its last action,
         flagged FINAL and TRUNCATED, for this writer will not see how the episode goes on.
         """
-        if os.getpid() != self._process or self._closed:
+        if self.forked or self._closed:
             return
         deadline = Deadline(self._clock, after_s=deadline_s)
         try:
@@ -341,7 +346,7 @@ class TableWriter:
             )
 
     def _require_same_process(self) -> None:
-        if os.getpid() != self._process:
+        if self.forked:
             raise ConfigError(
                 f"writer {self.writer_id} of table {self.table_id} was made in process {self._process} and is used in process "
                 f"{os.getpid()}, after a fork; both would write under one number, so make a writer in each process"

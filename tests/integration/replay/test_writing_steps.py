@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -302,6 +303,24 @@ def test_a_flush_writes_whole_episodes_though_their_chunk_is_not_full(log: Log) 
     ]
     assert last == [(0, 4, 1), (0, 8, 1)]
     assert len(log.entries()[-1].episode_env) == 1
+
+
+def _leave(writer: TrajectoryWriter) -> None:
+    with writer:
+        writer.append(at(1))
+
+
+def test_a_forked_child_that_lets_go_writes_nothing(log: Log) -> None:
+    log.create()
+    writer = log.writer({"replay": EachRow()})
+    writer.append(at(0))
+    child = multiprocessing.get_context("fork").Process(target=_leave, args=(writer,))
+    child.start()
+    child.join(20)
+    assert child.exitcode == 0
+    assert log.entries() == []
+    writer.close()
+    assert [entry.end.tolist() for entry in log.entries()] == [[1, 1], [1, 1]]
 
 
 def test_recorded_rows_are_inserted_in_one_call(log: Log) -> None:
