@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rollstream.replay import conditions as condition
-from rollstream.replay.client import Sample, TableClient, UpdateResult
+from rollstream.replay.client import DeleteResult, Sample, TableClient, UpdateResult
 from rollstream.replay.group import TableGroup
 from rollstream.replay.importance import BetaSchedule, importance_weights
 from rollstream.replay.item_priority import TdMix
@@ -41,6 +41,7 @@ from rollstream.replay.step_reference import step
 from rollstream.replay.table import Table
 from rollstream.replay.trajectory_writer import TrajectoryWriter
 from rollstream.replay.view import ColumnView
+from rollstream.replay.weighting import ImportanceWeights
 from rollstream.replay.writer import TableWriter, WriteResult
 
 if TYPE_CHECKING:
@@ -52,9 +53,11 @@ __all__ = [
     "BetaSchedule",
     "ColumnView",
     "CustomSelector",
+    "DeleteResult",
     "EachRow",
     "Episode",
     "Fifo",
+    "ImportanceWeights",
     "ItemRule",
     "LagWeighted",
     "Lifo",
