@@ -16,6 +16,7 @@ from rollstream.metrics import Waits
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.shard import LogEntries, Progress, TableShard
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.table_memory import GARBAGE_LEAST_BYTES, garbage_chunks_allowed
 from rollstream_replay.served_table import ServedTable
 
 __all__ = ["Blocked", "ServedRows", "WaitingWriter"]
@@ -25,10 +26,6 @@ GRANT_AGAIN_WITHIN_S = 60.0
 """Writers heard of within this time get their credit again now and then, in case Redis lost it."""
 FORGET_WRITER_AFTER_S = 1800.0
 """A writer silent for this long is gone; its last few rows are let go. Longer than any pause of an experiment's actor."""
-GARBAGE_SHARE = 32
-GARBAGE_LEAST_BYTES = 1 << 20
-"""Deleted rows stay a moment for clients that are fetching them; but not more of them than this share of what the table holds (or
-this many bytes, in a small one), however fast it turns over."""
 BLOCKED_AFTER_S = 2.0
 """Writers and samplers both waiting for this long is a fault, and is told as one."""
 
@@ -72,6 +69,7 @@ class ServedRows:
         self.writing = asyncio.Lock()
         self.writers_near_bound = False
         self._fresh_chunks = 0
+        self._least_garbage = GARBAGE_LEAST_BYTES // shard.table.spec.chunk_memory_bytes(shard.table_id)
         self._told: dict[int, int] = {}
         self._clock = clock
         self._waits = waits
@@ -197,8 +195,8 @@ class ServedRows:
     @property
     def garbage_crowded(self) -> bool:
         """Whether so much is to be deleted that it must not wait for its time."""
-        least = GARBAGE_LEAST_BYTES // self.shard.table.spec.chunk_bytes
-        return self._fresh_chunks > max(least, self.shard.group.rows.references.held // GARBAGE_SHARE)
+        held = self.shard.group.rows.references.held
+        return self._fresh_chunks > garbage_chunks_allowed(held, least_chunks=self._least_garbage)
 
     @property
     def garbage_chunks(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 from rollstream.clock import Clock
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.shard import LogEntries, TableShard
+from rollstream.replay.table_memory import GARBAGE_LEAST_BYTES, garbage_chunks_allowed
 from rollstream.store import ChunkReader, keys
 
 __all__ = ["LocalRows", "read_logs"]
@@ -34,6 +35,8 @@ class LocalRows:
         self._told_last: tuple[int | str, ...] = ()
         self._fresh_garbage: list[ChunkAddresses] = []
         self._old_garbage: list[ChunkAddresses] = []
+        self._fresh_chunks = 0
+        self._least_garbage = GARBAGE_LEAST_BYTES // shard.table.spec.chunk_memory_bytes(shard.table_id)
         self._tidied_s = self._acknowledged_s = clock.monotonic_s()
 
     @property
@@ -53,6 +56,7 @@ class LocalRows:
         garbage = self.shard.group.take_garbage()
         if len(garbage):
             self._fresh_garbage.append(garbage)
+            self._fresh_chunks += len(garbage)
 
     def upkeep(self, *, acknowledge: bool) -> None:
         """Whatever is due: credit for writers, a snapshot, deleting rows."""
@@ -62,7 +66,8 @@ class LocalRows:
         if changed and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
             self._acknowledge()
             self._told_last, self._acknowledged_s = told, now_s
-        if now_s - self._tidied_s > TIDY_EVERY_S:
+        allowed = garbage_chunks_allowed(self.shard.group.rows.references.held, least_chunks=self._least_garbage)
+        if now_s - self._tidied_s > TIDY_EVERY_S or self._fresh_chunks > allowed:
             self._tidied_s = now_s
             self._tidy()
         if self._saving is not None and self._saving.done():
@@ -101,6 +106,7 @@ class LocalRows:
 
     def _tidy(self) -> None:
         garbage, self._old_garbage, self._fresh_garbage = self._old_garbage, self._fresh_garbage, []
+        self._fresh_chunks = 0
         if garbage:
             self.shard.unlink(self._reader, ChunkAddresses.concatenate(garbage))
 

@@ -39,6 +39,7 @@ from rollstream.replay.snapshots import Snapshots
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.sweep import sweep_table
 from rollstream.replay.table import Table
+from rollstream.replay.table_memory import SNAPSHOT_EVERY_ITEMS
 from rollstream.replay.table_state import import_items
 from rollstream.store import ChunkReader, Credit, Store, chunk_prefix, keys
 
@@ -46,8 +47,6 @@ __all__ = ["Guard", "LogEntries", "Progress", "Snapshot", "TableShard"]
 
 _LOG = logging.getLogger("rollstream.replay")
 READ_ENTRIES = 128
-SNAPSHOT_EVERY_ITEMS = 50_000
-"""Log items after which a snapshot pays: it costs about twice what they cost, and bounds the log that a restart reads."""
 
 LogEntries = Sequence[tuple[bytes, Mapping[bytes, bytes]]]
 

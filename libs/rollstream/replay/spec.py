@@ -17,7 +17,7 @@ from rollstream.errors import ConfigError
 from rollstream.replay.encoding_choice import choose_encoding
 from rollstream.replay.limiter_spec import Limiter, MinSize
 from rollstream.replay.selector_spec import Fifo, Sampler, Uniform, goes_by_order
-from rollstream.replay.table_memory import chunk_memory_bytes, index_bytes, log_bytes
+from rollstream.replay.table_memory import chunk_memory_bytes, garbage_bytes, index_bytes, log_bytes
 from rollstream.replay.view import ColumnView
 from rollstream.spaces import Column, RowSpec
 
@@ -162,15 +162,22 @@ class TableSpec(Frozen):
 
     def predicted_bytes(self, table_id: str) -> int:
         """Redis memory of the full table: rows (when every item brings one of its own; sharing only makes it less), log, snapshot."""
-        chunks = math.ceil(self.max_items / self.chunk_rows)
-        rows = 0 if self.rows_of else chunks * self.chunk_memory_bytes(table_id)
+        if self.rows_of:
+            return log_bytes(self.max_items)
+        rows = math.ceil(self.max_items / self.chunk_rows) * self.chunk_memory_bytes(table_id)
         if self.max_bytes is not None:
             rows = min(rows, self.max_bytes)
-        return rows + log_bytes(self.max_items)
+        return rows + garbage_bytes(rows) + log_bytes(self.max_items)
 
     def predicted_index_bytes(self) -> int:
         """Memory of the shard processes for the full table, over all of them."""
-        return self.shards * index_bytes(self.items_per_shard, chunk_rows=self.chunk_rows)
+        return self.shards * index_bytes(
+            self.items_per_shard,
+            chunk_rows=self.chunk_rows,
+            sampler=self.sampler,
+            remover=self.remover,
+            limited_uses=self.max_times_sampled > 0,
+        )
 
     def batch_problem(self, batch_items: int) -> str:
         """Why samplers of `batch_items` could wait for ever under this spec, with the inequality; empty when they cannot.

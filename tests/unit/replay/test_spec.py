@@ -82,14 +82,22 @@ def test_unknown_dtypes_and_objects_are_refused() -> None:
 
 
 def test_predicted_memory_counts_rows_log_and_index() -> None:
+    made = spec(remover=Fifo(), max_items=200_000)
+    rows, log = 200_000 * made.chunk_memory_bytes("run-abc123.replay"), 100_000 * 24 + 200_000 * 20
+    assert made.predicted_bytes("run-abc123.replay") == rows + 2 * (rows // 32) + log
+    by_sixteen, small_log = spec(chunk_rows=16), 50_000 * 24 + 1000 * 20
+    assert by_sixteen.predicted_bytes("x.replay") == 63 * by_sixteen.chunk_memory_bytes("x.replay") + (2 << 20) + small_log
+    assert spec(rows_of="other").predicted_bytes("x.replay") == small_log
+    assert spec(max_bytes=100_000).predicted_bytes("x.replay") == 100_000 + (2 << 20) + small_log
+
+
+def test_predicted_memory_of_the_index_depends_on_its_selectors() -> None:
     made = spec(remover=Fifo())
-    assert made.predicted_bytes("run-abc123.replay") == 1000 * (made.chunk_memory_bytes("run-abc123.replay") + 30)
-    by_sixteen = spec(chunk_rows=16)
-    assert by_sixteen.predicted_bytes("x.replay") == 63 * by_sixteen.chunk_memory_bytes("x.replay") + 1000 * 30
-    assert spec(rows_of="other").predicted_bytes("x.replay") == 1000 * 30
-    assert spec(max_bytes=100_000).predicted_bytes("x.replay") == 100_000 + 1000 * 30
-    assert made.predicted_index_bytes() == 1024 * (112 + 16)
-    assert spec(shards=2).predicted_index_bytes() == 2 * 512 * (112 + 16)
+    item = 49 + 4 + 6 + 102  # columns, free slot, key map, a snapshot being made
+    assert made.predicted_index_bytes() == 1000 * (item + 1 + 9 + 20)
+    assert spec(shards=2).predicted_index_bytes() == 2 * 500 * (item + 1 + 9 + 20)
+    assert spec(chunk_rows=16).predicted_index_bytes() == 1000 * (item + 1 + 9) + 63 * 20
+    assert spec(remover=Uniform(), max_times_sampled=3).predicted_index_bytes() == 1000 * (item - 6 + 32 + 4 + 1 + 1 + 20)
 
 
 def test_a_chunk_needs_its_value_key_and_entry_as_the_allocator_rounds_them() -> None:
