@@ -85,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
     suite.add_argument("--repeats", type=int, help="runs of each figure, of which the median is taken (3, quick 3)")
     suite.add_argument("--items", type=int, help="items for memory and recovery (1,000,000, quick 200,000)")
     suite.add_argument(
-        "--chunk-rows", type=int, action="append", help="rows under one key, for memory; may be repeated (1 and 3)"
+        "--chunk-rows", type=int, action="append", help="rows under one key, for memory; may be repeated (1, 3, 10)"
     )
     suite.add_argument("--against", choices=("reverb",), help="measure this system in turn with ours")
     suite.add_argument("--reverb-python", type=Path, metavar="PATH", help="a Python that has dm-reverb")
@@ -160,7 +160,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         items=options.items or (200_000 if quick else 1_000_000),
         table_bytes=(400 << 20) if quick else (1 << 30),
         index_items=_index_items(options.items, quick=quick),
-        chunk_rows=tuple(options.chunk_rows or (1, 3)),
+        chunk_rows=tuple(options.chunk_rows or (1, 3, 10)),
         durability=options.durability or ("none" if options.against else "aof"),
         nice=options.nice,
         reverb_python=options.reverb_python,
