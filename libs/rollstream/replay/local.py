@@ -83,6 +83,7 @@ class LocalReplay:
         self._clock = clock or SystemClock()
         self._resources = contextlib.ExitStack()
         self._closed = False
+        self._process = os.getpid()
         self._writers: weakref.WeakSet[TableWriter] = weakref.WeakSet()
         alone = store is None  # nobody else knows the server that is started here
         with contextlib.ExitStack() as undo:
@@ -221,8 +222,8 @@ class LocalReplay:
         self._shards.save()
 
     def close(self) -> None:
-        """Save everything and stop the server. Writers and clients must be closed before."""
-        if not self._closed:
+        """Save everything and stop the server. Writers and clients must be closed before. In a forked child it does nothing."""
+        if not self._closed and os.getpid() == self._process:
             self._closed = True
             self._resources.close()
 

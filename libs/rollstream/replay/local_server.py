@@ -1,15 +1,17 @@
-"""The embedded server of a `LocalReplay`, which does not outlive it.
+"""The embedded server of a `LocalReplay`: started again when it dies, and never outliving its owner.
 
 A thread of its own starts the server and stays, because on Linux the kernel ends the server with the thread that started it.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from rollstream.clock import Clock
+from rollstream.errors import RollstreamError
 from rollstream.store import Address, EmbeddedServer
 from rollstream.store.tied import tied
 
@@ -17,6 +19,8 @@ __all__ = ["THREAD_PREFIX", "LocalServer"]
 
 THREAD_PREFIX = "local-replay"
 """Beginning of the names of all threads that a `LocalReplay` has for itself."""
+LOOK_EVERY_S = 0.1
+_LOG = logging.getLogger("rollstream.replay")
 
 
 class LocalServer:
@@ -52,5 +56,15 @@ class LocalServer:
             return
         finally:
             self._started.set()
-        self._stopping.wait()
+        while not self._stopping.wait(LOOK_EVERY_S):
+            if self._server.poll() is not None:
+                _LOG.error("the embedded server of LocalReplay ended with status %s; starting it again", self._server.poll())
+                self._restart()
         self._server.stop()
+
+    def _restart(self) -> None:
+        """Start it on the data that it wrote. Whoever uses it waits meanwhile, each until its own deadline."""
+        try:
+            self._server.restart()
+        except RollstreamError as error:
+            _LOG.error("the embedded server of LocalReplay cannot be started again: %s", error)

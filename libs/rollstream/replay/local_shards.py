@@ -8,6 +8,7 @@ Whoever needs something pumps first. Several threads may do so; one that waits l
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +70,7 @@ class LocalShards:
         self._seed = seed
         self._alone = alone
         self._settle = settle
+        self._process = os.getpid()
         self._changed = threading.Condition(threading.RLock())
         self._writers_wait_until_s = 0.0
         self._leases: dict[int, Lease] = {}
@@ -227,6 +229,7 @@ class LocalShards:
         Args:
             acknowledge: give writers their credit now.
         """
+        self._require_same_process()
         with self._changed:
             if self.nobody_else():
                 self._settle()
@@ -298,6 +301,13 @@ class LocalShards:
                 "the only thread. Sample before writing on, use two threads, or raise the limiter's tolerance"
             )
 
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ConfigError(
+                f"this LocalReplay belongs to process {self._process} and is used in process {os.getpid()}, after a fork; its index "
+                "lives in one process, so sample there (DataLoader: num_workers=0), or run `rollstream up` for several processes"
+            )
+
     def nobody_else(self) -> bool:
         """Whether no other thread or process could change anything while this one waits."""
         if not self._alone:
@@ -342,7 +352,9 @@ class LocalShards:
                 rows.save()
 
     def close(self) -> None:
-        """Save, and let go of the shards."""
+        """Save, and let go of the shards; in a child process, which does not own them, nothing."""
+        if os.getpid() != self._process:
+            return
         with self._changed:
             try:
                 if self._leases:

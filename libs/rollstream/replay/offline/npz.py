@@ -72,7 +72,7 @@ def load_npz(
 
 
 def rows_from_arrays(
-    arrays: Mapping[str, Array],
+    arrays: Mapping[str, Any],
     *,
     source: str,
     rename: Mapping[str, str] | None = None,
@@ -92,7 +92,7 @@ def rows_from_arrays(
         known = renames.get(name, name if name in keep else ALIASES.get(name, name))
         if known in named:
             raise ConfigError(f"{source} has two arrays for the column {known!r}; drop or rename one of them")
-        named[known] = array
+        named[known] = _as_array(name, array, source)
     if "flags" in named:
         return _dumped({name: array for name, array in named.items() if not name.startswith(ITEM_PREFIX)}, source)
     starts = _starts(named, source)
@@ -120,6 +120,13 @@ def _member(archive: Any, name: str, path: Path) -> Array:
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise ConfigError(f"array {name!r} of {path} cannot be read: {error}") from error
     return array
+
+
+def _as_array(name: str, values: Any, source: str) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ConfigError(f"{source}: {name!r} is no array, its parts have different shapes ({error}); pad them") from error
 
 
 def _starts(named: dict[str, Array], source: str) -> npt.NDArray[np.int64] | None:

@@ -10,6 +10,7 @@ import pytest
 from rollstream.errors import ConfigError
 from rollstream.replay.offline import dump_npz, load_npz
 from rollstream.replay.offline.dump import DumpedShard, RowRuns, runs_of_items
+from rollstream.replay.offline.npz import rows_from_arrays
 from rollstream.spaces import Column, Flag, RowSpec
 
 END, CUT = Flag.FINAL | Flag.TERMINATED, Flag.FINAL | Flag.TRUNCATED
@@ -61,6 +62,12 @@ def test_names_of_the_tables_columns_stay_as_they_are(archive) -> None:  # type:
 def test_a_name_that_is_not_there_is_refused(archive) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError, match="has no array 'state'; it has: observation"):
         load_npz(archive(observation=np.zeros(3)), rename={"state": "observation"})
+
+
+def test_lists_become_arrays_and_ragged_ones_are_refused_by_name() -> None:
+    assert rows_from_arrays({"action": [1, 2]}, source="x").rows["action"].tolist() == [1, 2]
+    with pytest.raises(ConfigError, match="x: 'action' is no array, its parts have different shapes"):
+        rows_from_arrays({"action": [[1], [2, 3]]}, source="x")
 
 
 def test_two_arrays_for_one_column_are_refused(archive) -> None:  # type: ignore[no-untyped-def]
