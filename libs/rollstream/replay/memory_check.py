@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from rollstream.errors import ConfigError
@@ -27,7 +28,12 @@ def require_memory(store: Store, table_id: str, spec: TableSpec, others: Mapping
     if others_bytes + predicted_bytes <= limit_bytes:
         return
     per_item_bytes = predicted_bytes / spec.max_items
-    fits_items = max(0, int((limit_bytes - others_bytes) / per_item_bytes)) if per_item_bytes else 0
+    room_bytes = limit_bytes - others_bytes
+    fits_items = bisect_right(
+        range(1, spec.max_items),
+        room_bytes,
+        key=lambda items: spec.model_copy(update={"max_items": items}).predicted_bytes(table_id),
+    )
     listed = f" ({', '.join(f'{other} {size / MIB:.0f} MiB' for other, size in sorted(needs.items()))})" if needs else ""
     raise ConfigError(
         f"table {table_id} with max_items {spec.max_items} will need {predicted_bytes / MIB:.0f} MiB in Redis for rows, log and "
