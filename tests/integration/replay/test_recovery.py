@@ -153,6 +153,19 @@ def test_a_second_process_waits_until_the_first_is_gone(
     direct.close()
 
 
+def test_a_process_of_the_same_name_takes_over_at_once(
+    *, replay_process: Any, client: TableClient, write: Any, spec: Any, episodic: Any
+) -> None:
+    process = replay_process("replay-a", ROLLSTREAM_LEASE_TTL_S="600")
+    client.create(spec())
+    writer = write()
+    writer.append(episodic(4, episode_steps=7).rollout(16))
+    writer.flush(deadline_s=10)
+    process.kill()
+    process.start()
+    assert client.info(deadline_s=30)["items"] == 56
+
+
 def test_a_paused_owner_stops_serving_when_its_lease_has_run_out(
     replay_process: Any, client: TableClient, spec: Any, members: Members
 ) -> None:
