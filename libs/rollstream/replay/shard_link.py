@@ -22,8 +22,8 @@ __all__ = ["PACKED", "Link", "ShardLink", "shard_url"]
 PACKED = "application/octet-stream"
 PAUSE_S = 0.05
 """Between two looks for a shard that is not there: short against a restart, cheap for Redis."""
-SLACK_S = 5.0
-"""How much longer than the shard's own deadline a client waits for its answer."""
+SLACK_S = 3.0
+"""How much longer than the shard's own deadline a client waits for its answer: a shard may be busy with a large snapshot."""
 ERRORS: dict[str, type[RollstreamError]] = {
     "config": ConfigError,
     "deadline": DeadlineExceeded,
@@ -71,10 +71,20 @@ class ShardLink:
 
     Args:
         locate: gives the shard's URL, None while there is none; by default from the member records.
+        slack_s: how much longer than its deadline an answer is waited for.
     """
 
-    def __init__(self, store: Store, *, shard: int, clock: Clock, locate: Callable[[], str | None] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        shard: int,
+        clock: Clock,
+        locate: Callable[[], str | None] | None = None,
+        slack_s: float = SLACK_S,
+    ) -> None:
         self.shard = shard
+        self._slack_s = slack_s
         self._clock = clock
         self._members = Members(store)
         self._locate = locate
@@ -88,7 +98,7 @@ class ShardLink:
         try:
             connection = self._connected(0.0)
             if connection is not None:
-                connection.send(method, path, body, timeout_s=SLACK_S, content_type=content_type)
+                connection.send(method, path, body, timeout_s=self._slack_s, content_type=content_type)
         except (OSError, StoreError):
             self._connection = None
 
@@ -97,17 +107,18 @@ class ShardLink:
         assert self._sent is not None, "receive follows send"
         method, path, body, content_type = self._sent
         self._sent = None
-        problem = "no connection"
+        problem = ""
+        deadline = Deadline(self._clock, after_s=deadline_s)
         if self._connection is not None:
             try:
-                reply = self._connection.receive(timeout_s=deadline_s + SLACK_S)
+                reply = self._connection.receive(timeout_s=deadline_s + self._slack_s)
             except OSError as error:
-                self._connection, problem = None, str(error)
+                self._connection, problem = None, f"{self._connection.url}: {error}"
             else:
                 if reply.status != 503:
                     return _checked(reply)
                 problem = _problem(reply)
-        return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem=problem)
+        return self._repeat(method, path, body, content_type=content_type, deadline=deadline, problem=problem)
 
     def request(
         self, method: str, path: str, body: bytes = b"", *, deadline_s: float, content_type: str = PACKED
@@ -120,7 +131,8 @@ class ShardLink:
             StoreUnavailable: Redis, which knows where the shard is, was not there in time.
         """
         with self._lock:
-            return self._repeat(method, path, body, content_type=content_type, deadline_s=deadline_s, problem="")
+            deadline = Deadline(self._clock, after_s=deadline_s)
+            return self._repeat(method, path, body, content_type=content_type, deadline=deadline, problem="")
 
     def request_json(self, method: str, path: str, content: Any = None, *, deadline_s: float) -> Any:
         """As `request`, with JSON both ways."""
@@ -135,16 +147,23 @@ class ShardLink:
             self._connection = None
 
     def _repeat(
-        self, method: str, path: str, body: bytes, *, content_type: str, deadline_s: float, problem: str
+        self, method: str, path: str, body: bytes, *, content_type: str, deadline: Deadline, problem: str
     ) -> bytes | bytearray:
-        deadline = Deadline(self._clock, after_s=deadline_s)
+        """Try until the deadline; `problem`: of a first attempt, after which there is no second when the deadline has passed."""
         while True:
+            if problem and deadline.passed():
+                raise DeadlineExceeded(
+                    f"replay shard {self.shard} did not serve {method} {path} within {deadline.waited_s():.1f} s ({problem}); "
+                    "is a replay service running for this shard?"
+                )
+            if problem:
+                self._clock.sleep(min(PAUSE_S, max(0.001, deadline.remaining_s())))
             try:
                 connection = self._connected(deadline.remaining_s())
                 if connection is None:
                     problem = "no member announces itself as this shard"
                 else:
-                    timeout_s = deadline.remaining_s() + SLACK_S
+                    timeout_s = deadline.remaining_s() + self._slack_s
                     reply = connection.request(method, path, body, timeout_s=timeout_s, content_type=content_type)
                     if reply.status != 503:
                         return _checked(reply)
@@ -152,12 +171,6 @@ class ShardLink:
             except OSError as error:
                 problem = f"{self._connection.url if self._connection else 'no address'}: {error}"
             self.close()
-            if deadline.passed():
-                raise DeadlineExceeded(
-                    f"replay shard {self.shard} did not serve {method} {path} within {deadline.waited_s():.1f} s ({problem}); "
-                    "is a replay service running for this shard?"
-                )
-            self._clock.sleep(min(PAUSE_S, max(0.001, deadline.remaining_s())))
 
     def _connected(self, deadline_s: float) -> HttpConnection | None:
         if self._connection is None:
