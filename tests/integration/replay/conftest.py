@@ -19,9 +19,10 @@ import pytest
 import structlog
 
 from rollstream.clock import SystemClock
-from rollstream.replay import MinSize, TableClient, TableSpec
+from rollstream.replay import MinSize, TableClient, TableSpec, TrajectoryWriter
+from rollstream.replay.log import InsertEntry, decode_insert
 from rollstream.spaces import Column, Episodes, Flag, Rollout, RowSpec
-from rollstream.store import Address, Members, Store
+from rollstream.store import Address, Members, Store, keys
 from rollstream_replay.settings import ReplaySettings
 from rollstream_replay.wiring import main
 from rollstream_service.health import Health
@@ -270,3 +271,54 @@ def spec() -> Callable[..., TableSpec]:
 @pytest.fixture
 def table_id() -> str:
     return TABLE
+
+
+STEP_ROWS = RowSpec((Column(name="observation", dtype="<f4", shape=(2,)), Column(name="action", dtype="<i8")))
+EXPERIMENT = TABLE.split(".", 1)[0]
+
+
+class StepLog:
+    """Makes tables that nobody reads and trajectory writers, and reads what they wrote."""
+
+    def __init__(self, store: Store, address: Address, spec: Callable[..., Any]) -> None:
+        self.store, self.address, self.spec = store, address, spec
+        self.made: list[TrajectoryWriter] = []
+
+    def create(self, name: str = "replay", **settings: Any) -> None:
+        self.add(self.spec(name=name, **{"rows": STEP_ROWS, **settings}))
+
+    def add(self, spec: Any) -> None:
+        text = spec.model_dump_json()
+        self.store.run("make the table", lambda client: client.hset(keys.tables(), f"{EXPERIMENT}.{spec.name}", text))
+
+    def writer(self, tables: Any, **settings: Any) -> TrajectoryWriter:
+        writer = TrajectoryWriter(
+            self.store,
+            self.address,
+            experiment=EXPERIMENT,
+            tables=tables,
+            environments=settings.pop("environments", 2),
+            clock=SystemClock(),
+            **settings,
+        )
+        self.made.append(writer)
+        return writer
+
+    def entries(self) -> list[InsertEntry]:
+        log = self.store.run("read the log", lambda client: client.xrange(keys.table_log(f"{EXPERIMENT}.replay", 0)))
+        return [decode_insert(fields[b"i"]) for _, fields in log]
+
+    def rows(self, writer: int, env: int, count: int, dtype: Any = STEP_ROWS.dtype) -> Any:
+        """The first rows of an environment."""
+        chunks = [keys.chunk_key(f"{EXPERIMENT}.replay", 0, writer=writer, env=env, chunk_no=number) for number in range(count)]
+        found: Any = self.store.run("read rows", lambda client: client.mget(chunks))
+        return np.frombuffer(b"".join(found), dtype)
+
+
+@pytest.fixture
+def log(store: Store, address: Address, spec: Callable[..., Any]) -> Iterator[StepLog]:
+    """Makes tables that nobody reads and trajectory writers, which it closes after the test."""
+    made = StepLog(store, address, spec)
+    yield made
+    for writer in made.made:
+        writer.close()

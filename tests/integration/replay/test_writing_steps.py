@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,56 +23,13 @@ from rollstream.replay import (
     pattern_table,
     step,
 )
-from rollstream.replay.log import InsertEntry, decode_insert
-from rollstream.spaces import Column, RowSpec, optional
-from rollstream.store import Address, Store, keys
+from rollstream.replay.log import InsertEntry
+from rollstream.spaces import Column, RowSpec
+from rollstream.store import Address, Store
 
 CLOCK = SystemClock()
 EXPERIMENT = "run-abc123"
 ROWS = RowSpec((Column(name="observation", dtype="<f4", shape=(2,)), Column(name="action", dtype="<i8")))
-
-
-class Log:
-    """Makes tables that nobody reads and trajectory writers, and reads what they wrote."""
-
-    def __init__(self, store: Store, address: Address, spec: Callable[..., Any]) -> None:
-        self.store, self.address, self.spec = store, address, spec
-        self.made: list[TrajectoryWriter] = []
-
-    def create(self, name: str = "replay", **settings: Any) -> None:
-        self.add(self.spec(name=name, **{"rows": ROWS, **settings}))
-
-    def add(self, spec: Any) -> None:
-        text = spec.model_dump_json()
-        self.store.run("make the table", lambda client: client.hset(keys.tables(), f"{EXPERIMENT}.{spec.name}", text))
-
-    def writer(self, tables: Any, **settings: Any) -> TrajectoryWriter:
-        writer = TrajectoryWriter(
-            self.store,
-            self.address,
-            experiment=EXPERIMENT,
-            tables=tables,
-            environments=settings.pop("environments", 2),
-            clock=CLOCK,
-            **settings,
-        )
-        self.made.append(writer)
-        return writer
-
-    def entries(self) -> list[InsertEntry]:
-        log = self.store.run("read the log", lambda client: client.xrange(keys.table_log(f"{EXPERIMENT}.replay", 0)))
-        return [decode_insert(fields[b"i"]) for _, fields in log]
-
-    def rows(self, writer: int, env: int, count: int, dtype: Any = ROWS.dtype) -> Any:
-        """The first rows of an environment."""
-        chunks = [keys.chunk_key(f"{EXPERIMENT}.replay", 0, writer=writer, env=env, chunk_no=number) for number in range(count)]
-        found: Any = self.store.run("read rows", lambda client: client.mget(chunks))
-        return np.frombuffer(b"".join(found), dtype)
-
-
-@pytest.fixture
-def log(store: Store, address: Address, spec: Callable[..., Any]) -> Log:
-    return Log(store, address, spec)
 
 
 def at(number: int, environments: int = 2) -> dict[str, Any]:
@@ -86,7 +42,7 @@ def runs(entry: InsertEntry, table: int | None = None) -> list[tuple[int, int, i
     return list(zip(entry.env[which].tolist(), entry.start[which].tolist(), entry.length[which].tolist(), strict=True))
 
 
-def test_steps_become_rows_and_items_of_several_tables(log: Log) -> None:
+def test_steps_become_rows_and_items_of_several_tables(log: Any) -> None:
     log.create()
     log.create("episodes", rows_of="replay")
     with log.writer({"replay": NStep(1), "episodes": Episode(100)}) as writer:
@@ -109,7 +65,7 @@ def test_steps_become_rows_and_items_of_several_tables(log: Log) -> None:
     assert stored["observation"][:, 0].tolist() == [0, 1, 2, 9]
 
 
-def test_a_wrong_table_name_lists_the_tables_there_are(log: Log) -> None:
+def test_a_wrong_table_name_lists_the_tables_there_are(log: Any) -> None:
     with pytest.raises(TableError, match="there is no table run-abc123.replay; run-abc123 has: none"):
         log.writer({"replay": NStep(1)}, table_wait_s=0.1)
     log.create()
@@ -131,7 +87,7 @@ def test_a_wrong_table_name_lists_the_tables_there_are(log: Log) -> None:
         writer.create_item("nope", env=0, last=1)
 
 
-def test_items_can_be_made_by_name_with_keys_known_at_once(log: Log) -> None:
+def test_items_can_be_made_by_name_with_keys_known_at_once(log: Any) -> None:
     log.create()
     log.create("second", rows_of="replay")
     with log.writer({"second": [], "replay": EachRow()}, keep_steps=3, flush_steps=2) as writer:
@@ -156,7 +112,7 @@ def test_items_can_be_made_by_name_with_keys_known_at_once(log: Log) -> None:
     assert [priority for part in given for priority in part][:6] == [2, 2, 3, 3, 4, 4]
 
 
-def test_rows_that_are_not_kept_cannot_be_asked_for(log: Log) -> None:
+def test_rows_that_are_not_kept_cannot_be_asked_for(log: Any) -> None:
     log.create()
     writer = log.writer({"replay": []}, keep_steps=3, flush_steps=2)
     for number in range(6):
@@ -192,7 +148,7 @@ def test_rows_that_are_not_kept_cannot_be_asked_for(log: Log) -> None:
         writer.append(at(7), terminated=np.ones(2, np.bool_), partial=True)
 
 
-def test_steps_in_parts_of_some_environments_end_with_the_observation_that_came_last(log: Log) -> None:
+def test_steps_in_parts_of_some_environments_end_with_the_observation_that_came_last(log: Any) -> None:
     log.create()
     with log.writer({"replay": NStep(1)}) as writer:
         writer.append({"observation": at(0)["observation"]}, partial=True)
@@ -207,7 +163,7 @@ def test_steps_in_parts_of_some_environments_end_with_the_observation_that_came_
     assert (second["flags"].tolist(), second["action"].tolist()) == ([1, 0], [6, 7])
 
 
-def test_a_pattern_fills_a_table_that_has_its_view(log: Log) -> None:
+def test_a_pattern_fills_a_table_that_has_its_view(log: Any) -> None:
     pattern = Pattern(
         {"pair": step["observation"][-2:], "action": step["action"][-1]}, conditions=[condition.steps_since_applied >= 2]
     )
@@ -222,7 +178,7 @@ def test_a_pattern_fills_a_table_that_has_its_view(log: Log) -> None:
         log.writer({"plain": pattern})
 
 
-def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Log) -> None:
+def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Any) -> None:
     log.create(unread_entries=1)
     writer = log.writer({"replay": EachRow()}, flush_steps=2, deadline_s=0.1)
     for number in range(4):
@@ -235,7 +191,7 @@ def test_steps_are_kept_when_there_is_no_room_and_written_once(log: Log) -> None
     assert [entry.end.tolist() for entry in log.entries()] == [[2, 2], [4, 4], [4, 4]]
 
 
-def test_a_step_that_a_rule_could_not_take_is_refused_and_the_writer_goes_on(log: Log) -> None:
+def test_a_step_that_a_rule_could_not_take_is_refused_and_the_writer_goes_on(log: Any) -> None:
     log.create(rows=RowSpec((*ROWS.columns, Column(name="td", dtype="<f4"))))
     rules = [EachRow(priority=TdMix("td")), Episode(3, overlong="error")]
     with log.writer({"replay": rules}, flush_steps=2) as writer:
@@ -256,7 +212,7 @@ def test_a_step_that_a_rule_could_not_take_is_refused_and_the_writer_goes_on(log
     assert sum(entry.items for entry in log.entries()) == 8 + 1 + 2
 
 
-def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Log, store: Store) -> None:
+def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Any, store: Store) -> None:
     log.create()
     writer = log.writer({"replay": EachRow()}, flush_steps=2, deadline_s=0.1)
     store.client.config_set("maxmemory", "1")
@@ -281,7 +237,7 @@ def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Log, store: Store
     assert [entry.first_ordinal for entry in entries] == [0, 4, 10, 12]
 
 
-def test_a_flush_writes_whole_episodes_though_their_chunk_is_not_full(log: Log) -> None:
+def test_a_flush_writes_whole_episodes_though_their_chunk_is_not_full(log: Any) -> None:
     log.create(chunk_rows=4)
     with log.writer({"replay": NStep(1)}, keep_steps=2) as writer:
         for number in range(3):
@@ -310,7 +266,7 @@ def _leave(writer: TrajectoryWriter) -> None:
         writer.append(at(1))
 
 
-def test_a_forked_child_that_lets_go_writes_nothing(log: Log) -> None:
+def test_a_forked_child_that_lets_go_writes_nothing(log: Any) -> None:
     log.create()
     writer = log.writer({"replay": EachRow()})
     writer.append(at(0))
@@ -323,60 +279,7 @@ def test_a_forked_child_that_lets_go_writes_nothing(log: Log) -> None:
     assert [entry.end.tolist() for entry in log.entries()] == [[1, 1], [1, 1]]
 
 
-def test_recorded_rows_are_inserted_in_one_call(log: Log) -> None:
-    log.create(chunk_rows=2)
-    writer = log.writer({"replay": []})
-    count = 50_001
-    rows = {"observation": np.zeros((count, 2), np.float32), "action": np.arange(count)}
-    result = writer.insert(rows, priorities=np.arange(count, dtype=np.float64), version=3)
-    assert (result.items, result.rows, len(set(result.keys["replay"].tolist()))) == (count, count, count)
-    writer.close()
-    entries = log.entries()
-    assert sum(entry.items for entry in entries) == count
-    assert entries[-1].end.tolist() == [50_002]
-    assert [len(entry.episode_env) for entry in entries if entry.items] == [1, *[0] * (len(entries) - 2)]
-    assert np.concatenate([entry.priority for entry in entries if entry.priority is not None]).tolist() == list(range(count))
-    assert all((entry.version == 3).all() for entry in entries)
-
-
-def test_recorded_episodes_are_cut_as_the_rules_say(log: Log) -> None:
-    log.create()
-    with log.writer({"replay": Episode(10)}) as writer:
-        rows = {"observation": np.zeros((7, 2)), "action": np.arange(7)}
-        writer.insert(rows, offsets=[0, 3, 7], terminated=[True, False])
-    (entry,) = [entry for entry in log.entries() if entry.items]
-    assert runs(entry) == [(0, 0, 3), (0, 3, 4)]
-    assert log.rows(entry.writer, 0, 7)["flags"].tolist() == [1, 0, 10, 1, 0, 0, 12]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"priorities": [1.0, 2.0]}, "2 priorities were given for 3 rows; give one for each"),
-        ({"priorities": [1.0, np.nan, 2.0]}, "priorities must be finite and >= 0, some are not"),
-        ({"offsets": [0, 3], "priorities": [1.0] * 3}, "insert takes priorities of rows or offsets of episodes, got both"),
-        ({"offsets": [0, 1, 3]}, "offsets of episodes go from 0 to the 3 rows, at least 2 rows an episode"),
-        ({"offsets": [0, 3], "terminated": [True, False]}, "terminated has 2 entries for 1 episodes; give one for each"),
-    ],
-)
-def test_recorded_rows_that_do_not_fit_are_refused(log: Log, settings: dict[str, Any], message: str) -> None:
-    log.create()
-    writer = log.writer({"replay": EachRow()})
-    with pytest.raises(TableError, match=message):
-        writer.insert({"observation": np.zeros((3, 2)), "action": np.zeros(3, np.int64)}, **settings)
-    assert log.entries() == []
-
-
-def test_recorded_rows_must_have_all_columns(log: Log) -> None:
-    log.create(rows=RowSpec((*ROWS.columns, *optional(Column(name="goal", dtype="<f4")))))
-    writer = log.writer({"replay": EachRow()})
-    with pytest.raises(SchemaMismatch, match="the rows lack the columns observation, given are: action"):
-        writer.insert({"action": np.zeros(3, np.int64)})
-    with pytest.raises(SchemaMismatch, match="there are no columns to insert"):
-        writer.insert({})
-
-
-def test_what_is_sampled_are_the_steps_that_were_appended(replay_service: Any, store: Store, address: Address, log: Log) -> None:
+def test_what_is_sampled_are_the_steps_that_were_appended(replay_service: Any, store: Store, address: Address, log: Any) -> None:
     """All the way: two tables over the same rows, one through a pattern, one of sequences with burn-in."""
     pattern = Pattern(
         {"pair": step["observation"][[-3, -1]], "action": step["action"][-2]}, conditions=[condition.step_index % 2 == 0]
@@ -408,10 +311,3 @@ def test_what_is_sampled_are_the_steps_that_were_appended(replay_service: Any, s
         assert seen.rows["action"].tolist() == (seen.rows["pair"][:, 0, 0] + 1).tolist()
     sequences.close()
     pairs.close()
-
-
-@pytest.fixture(autouse=True)
-def close_writers(log: Log) -> Iterator[None]:
-    yield
-    for writer in log.made:
-        writer.close()
