@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rollstream.clock import Clock, Deadline
+from rollstream.config import ExperimentSpec
 from rollstream_cli.allowed_modules import allowed_modules
 from rollstream_cli.cell.child import last_words
 from rollstream_cli.cell.local_cell import LocalCell
@@ -28,13 +29,21 @@ if TYPE_CHECKING:
     from rollstream_cli.rest import Rest
     from rollstream_cli.usage import UsageMeter
 
-__all__ = ["CellSession", "plan_cell"]
+__all__ = ["CellSession", "plan_cell", "replay_shards_of"]
 
 READY_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.05
 GRACE_S = 20.0
 IDLE_GRACE_S = 6.0
 """When no experiment is running there is nothing to save: whoever still waits for somebody waits in vain."""
+
+
+def replay_shards_of(spec: ExperimentSpec) -> int:
+    """How many replay shards a cell for this experiment needs: as many as its tables have, none without tables."""
+    from rollstream.algorithms import needs_replay
+
+    shards = spec.settings.get("table_shards", 1)
+    return shards if needs_replay(spec.algorithm) and isinstance(shards, int) else 0
 
 
 def plan_cell(

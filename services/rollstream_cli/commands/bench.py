@@ -30,14 +30,13 @@ def train(
     """Rates of sampling and training once a run is steady, time to its first update, processor and memory."""
     import tempfile
 
-    from rollstream.algorithms import needs_replay
     from rollstream.clock import SystemClock
     from rollstream_cli.document import SpecOptions, build_spec
     from rollstream_cli.interrupts import catch_interrupts
     from rollstream_cli.json_target import check_json_target
     from rollstream_cli.measure import TrainingBench
     from rollstream_cli.output import error_console, result_console, write_json
-    from rollstream_cli.session import plan_cell
+    from rollstream_cli.session import plan_cell, replay_shards_of
     from rollstream_cli.summary import print_measurement
 
     check_json_target(json_to)
@@ -57,7 +56,7 @@ def train(
             Path(folder) / "cell",
             runs_dir=Path(folder),
             actors=spec.actors,
-            replay_shards=int(spec.settings.get("table_shards", 1)) if needs_replay(spec.algorithm) else 0,
+            replay_shards=replay_shards_of(spec),
             environment_id=spec.environment.id,
         )
         measured = TrainingBench(

@@ -96,17 +96,16 @@ def train_in_cell(
     spec: ExperimentSpec, *, run_id: str, cell_dir: Path, runs_dir: Path, json_to: str | None, resumed: bool
 ) -> None:
     """Run `spec` in a cell of its own, or continue `run_id` there when `resumed`, and tell how it ended."""
-    from rollstream.algorithms import needs_replay
     from rollstream.clock import SystemClock
     from rollstream_cli.output import error_console
-    from rollstream_cli.session import plan_cell
+    from rollstream_cli.session import plan_cell, replay_shards_of
     from rollstream_cli.training import Training
 
     plan = plan_cell(
         cell_dir,
         runs_dir=runs_dir,
         actors=spec.actors,
-        replay_shards=int(spec.settings.get("table_shards", 1)) if needs_replay(spec.algorithm) else 0,
+        replay_shards=replay_shards_of(spec),
         environment_id=spec.environment.id,
     )
     training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console, clock=SystemClock())

@@ -6,17 +6,19 @@ import functools
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rollstream.clock import SystemClock
+from rollstream.config import ExperimentSpec
 from rollstream_cli.cell.local_cell import LocalCell
 from rollstream_cli.cell.roles import CellPlan, Role
 from rollstream_cli.cell.state import is_running, read_state
 from rollstream_cli.errors import CellError, Interrupted
 from rollstream_cli.interrupts import Interrupts
 from rollstream_cli.leash import leashed
-from rollstream_cli.session import CellSession, plan_cell
+from rollstream_cli.session import CellSession, plan_cell, replay_shards_of
 
 READY = """
 import http.server, os
@@ -117,3 +119,11 @@ def test_a_cell_on_this_machine_has_a_token_of_its_own(tmp_path: Path, monkeypat
     assert first != second
     monkeypatch.setenv("ROLLSTREAM_OPERATOR_TOKEN", "given-by-a-person")
     assert plan_cell(tmp_path, runs_dir=tmp_path, actors=1, replay_shards=0).operator_token == "given-by-a-person"
+
+
+def test_a_cell_has_as_many_shards_as_the_tables_of_its_experiment() -> None:
+    def shards(algorithm: str, **settings: Any) -> int:
+        document = {"name": "x", "algorithm": algorithm, "environment": {"id": "CartPole-v1"}, "settings": settings}
+        return replay_shards_of(ExperimentSpec.model_validate(document))
+
+    assert (shards("ppo"), shards("dqn"), shards("dqn", table_shards=3)) == (0, 1, 3)
