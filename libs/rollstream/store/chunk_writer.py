@@ -208,11 +208,6 @@ class ChunkWriter:
         sent.pending.replies = self._link.attempt("store rows", operation)
         self._sent = None
 
-    def abandon(self) -> None:
-        """Forget the write under way, whether it was done or not."""
-        self._sent = None
-        self._link.close()
-
     def close(self) -> None:
         """Close the connection; the writer connects again when used again. Does not wait for a write under way."""
         self._link.close()

@@ -180,17 +180,17 @@ def test_a_write_without_room_keeps_its_place_in_the_log(store: Store, address: 
     assert logged(store) == [1, 2]
 
 
-def test_a_write_that_can_never_succeed_may_be_abandoned(store: Store, writer: ChunkWriter) -> None:
+def test_a_write_that_redis_refuses_keeps_back_the_next_one(store: Store, writer: ChunkWriter) -> None:
     store.run("put something else there", lambda client: client.set("rs:a", 1))
     writer.begin(PREFIX, 1, ENV, number(1), payload(1), then=[("RPUSH", "rs:a", 1)])
     for _ in range(2):
         with pytest.raises(StoreError, match="could not store rows: WRONGTYPE"):
             begin(writer, 2)
-    writer.abandon()
-    assert writer.unsettled is None
+    store.run("make room for it", lambda client: client.delete("rs:a"))
     begin(writer, 2)
     writer.settle()
     assert logged(store) == [2]
+    assert store.run("read", lambda client: client.lrange("rs:a", 0, -1)) == [b"1"]
 
 
 def test_arrays_that_do_not_fit_together_are_refused_at_once(store: Store, writer: ChunkWriter) -> None:
