@@ -50,7 +50,7 @@ SPARSE_KEY_MAP_BYTES = 32
 CAPTURE_ITEM_BYTES = 102
 """Copies of an item's columns while a snapshot is made: as they lie, and in order."""
 INDEX_CHUNK_BYTES = 20
-SHARD_WORKING_BYTES = 16 << 20
+SHARD_WORKING_BYTES = 8 << 20
 """Entries that are read and buffers, of a shard's process as a whole, beside its indexes."""
 
 
