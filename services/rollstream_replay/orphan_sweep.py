@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ import numpy.typing as npt
 
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.coverage import Coverage, capture_coverage
-from rollstream.store import ChunkReader, Store, chunk_prefix
+from rollstream.store import ChunkReader, Store, chunk_prefix, keys
+from rollstream_replay.dropped_tables import DroppedTables
 from rollstream_replay.served_rows import ServedRows
 
 if TYPE_CHECKING:
@@ -33,7 +35,19 @@ SCAN_PAUSE_S = 0.01
 UNLINK_CHUNKS = 4096
 MOST_REMEMBERED = 1 << 20
 """Orphans of one row space that are remembered from one look to the next; more have to wait for a later one."""
+TABLES = b"rs:{"
+"""What the keys of all tables start with."""
+CHUNK_PREFIX_BYTES = len(chunk_prefix("", 0))
+SHARD_PREFIX_BYTES = len(keys.shard_prefix("", 0))
 SUFFIX = np.dtype([("writer", ">u4"), ("env", ">u4"), ("chunk_no", ">u8")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Ends of the keys of all chunks, one after another, by row space; and what the keys of shards of any table start with."""
+
+    chunks: dict[str, bytearray]
+    shards: set[bytes]
 
 
 class OrphanSweep:
@@ -47,12 +61,14 @@ class OrphanSweep:
         self._server = server
         self._every_s = every_s
         self._seen: dict[str, set[bytes]] = {}
+        self._dropped = DroppedTables(server)
 
     async def look(self, reader: ChunkReader) -> int:
         """One look at all keys; returns how many chunks were deleted."""
         server, deleted = self._server, 0
         seen: dict[str, set[bytes]] = {}
-        for rows_id, suffixes in (await self._scan()).items():
+        found = await self._scan()
+        for rows_id, suffixes in found.chunks.items():
             rows = server.rows.get(rows_id)
             if rows is None:
                 continue
@@ -72,20 +88,20 @@ class OrphanSweep:
             deleted += await self._delete(rows, reader, addresses_of(doomed))
             seen[rows_id] = kept
         self._seen = seen
+        if server.shard == 0:  # one is enough
+            await self._dropped.look(found.shards)
         return deleted
 
-    async def _scan(self) -> dict[str, bytearray]:
-        """Ends of the keys of all chunks, one after another, by row space."""
+    async def _scan(self) -> _Found:
         server = self._server
-        prefixes = {chunk_prefix(rows_id, server.shard): bytearray() for rows_id in server.rows}
-        found = dict(zip(server.rows, prefixes.values(), strict=True))
+        found = _Found(chunks={rows_id: bytearray() for rows_id in server.rows}, shards=set())
+        prefixes = {chunk_prefix(rows_id, server.shard): ends for rows_id, ends in found.chunks.items()}
         cursor = 0
-        while prefixes:
-            cursor = await server.in_thread(partial(_scan_some, server.store, cursor, prefixes))
+        while True:
+            cursor = await server.in_thread(partial(_scan_some, server.store, cursor, prefixes, found.shards))
             if not cursor:
-                break
+                return found
             await asyncio.sleep(SCAN_PAUSE_S)
-        return found
 
     def _silent(self, rows: ServedRows, writer: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """Whether nothing was heard of a chunk's writer [A] since before the last look."""
@@ -117,13 +133,15 @@ def _not_covered(coverage: Coverage, suffixes: bytearray) -> bytes:
     return ends[~coverage.covers(addresses_of(suffixes))].tobytes()
 
 
-def _scan_some(store: Store, cursor: int, into: Mapping[bytes, bytearray]) -> int:
+def _scan_some(store: Store, cursor: int, into: Mapping[bytes, bytearray], shards: set[bytes]) -> int:
     """One step of the scan: ends of keys to where they belong; returns the next cursor."""
     reply: Any = store.run("look for rows that nobody needs", lambda client: client.scan(cursor=cursor, count=SCAN_KEYS))
     following, found = reply
-    prefix_bytes = len(next(iter(into)))
     for key in found:
-        ends = into.get(key[:prefix_bytes])
-        if ends is not None and len(key) == prefix_bytes + SUFFIX.itemsize:
-            ends += key[prefix_bytes:]
+        if not key.startswith(TABLES):
+            continue
+        shards.add(key[:SHARD_PREFIX_BYTES])
+        ends = into.get(key[:CHUNK_PREFIX_BYTES])
+        if ends is not None and len(key) == CHUNK_PREFIX_BYTES + SUFFIX.itemsize:
+            ends += key[CHUNK_PREFIX_BYTES:]
     return int(following)

@@ -137,6 +137,36 @@ def test_rows_of_a_writer_that_died_before_its_log_entry_are_swept(
     assert ask("POST", f"/{REPLAY}/samples", body=request(256)).status == 200
 
 
+def test_what_is_written_to_a_dropped_table_is_swept(
+    *, replay_shard: Any, ask: Any, write: Any, spec: Any, episodic: Any, store: Store, address: Address, eventually: Any
+) -> None:
+    replay_shard(sweep_every_s=0.5)
+    create(ask, REPLAY, spec())
+    create(ask, "run-abc123.kept", spec(name="kept"))
+    store.client.hset(keys.tables(), "run-abc123.strange", "a spec of the future")
+    store.client.set(f"{keys.shard_prefix('run-abc123.strange', 7)}:log", "kept")
+    writer = write()
+    writer.append(episodic(4, episode_steps=99).rollout(10))
+    writer.flush(deadline_s=10)
+    assert ask("DELETE", f"/{REPLAY}").status == 200
+    assert store.client.keys(f"{keys.shard_prefix(REPLAY, 0)}*") == []
+    rows = ChunkWriter(address, clock=SystemClock())  # what a writer does that has not heard of it
+    log = keys.table_log(REPLAY, 0)
+    rows.write(
+        chunk_prefix(REPLAY, 0),
+        writer.writer_id,
+        np.zeros(4, np.uint32),
+        np.arange(4, dtype=np.uint64),
+        np.zeros((4, spec().chunk_bytes), np.uint8),
+        then=[("XADD", log, "*", "i", b"an entry")],
+    )
+    rows.close()
+    assert len(store.client.keys(f"{keys.shard_prefix(REPLAY, 0)}*")) == 5
+    eventually(lambda: store.client.keys(f"{keys.shard_prefix(REPLAY, 0)}*") == [])
+    assert len(store.client.keys(f"{keys.shard_prefix('run-abc123.kept', 0)}*")) > 0
+    assert store.client.get(f"{keys.shard_prefix('run-abc123.strange', 7)}:log") == b"kept"
+
+
 def test_processes_without_numbers_take_what_is_free(
     *, replay_shard: Any, ask: Any, spec: Any, members: Members, eventually: Any, store: Store
 ) -> None:
