@@ -27,7 +27,6 @@ RECONNECT_WITHIN_S = 60.0
 LEASE_TTL_S = 5.0
 STALL_FLUSH_ITEMS = 40
 AFTER_S = 0.5
-EVERYTHING = 1 << 50
 SETTLED_WITHIN_S = 20.0
 SETTLING_S = 1.5
 SETTLED_BYTES = 64 << 10
@@ -149,17 +148,13 @@ def _our_checkpoint(system: Ours, payload: Payload, *, items: int, seconds: floa
     def save() -> float:
         assert system.client is not None
         began_s = clock.monotonic_s()
-        exported = system.client.export(rows_max_bytes=EVERYTHING, deadline_s=WITHIN_S)
-        with file.open("wb") as out:
-            out.write(exported)
-            out.flush()
-            os.fsync(out.fileno())
+        system.client.export_to(file, deadline_s=WITHIN_S)
         return clock.monotonic_s() - began_s
 
     def load() -> float:
         assert system.client is not None
         began_s = clock.monotonic_s()
-        system.client.restore(file.read_bytes(), deadline_s=WITHIN_S)
+        system.client.restore_from(file, deadline_s=WITHIN_S)
         system.client.sample(batch_items=256, deadline_s=WITHIN_S)
         return clock.monotonic_s() - began_s
 
