@@ -1,7 +1,7 @@
 """Reading chunks: `MGET` whose reply has a known layout, received into one buffer and copied out once, or received in place.
 
 At most two slices are outstanding, one that is received and one that Redis works on: more would only move the waiting into the
-kernel. A slice is 64 KiB of small chunks, which stay in the processor's cache until they are copied, 256 KiB of chunks of 2 KiB
+kernel. A slice is 64 KiB of small chunks, which stay in the processor's cache until they are copied, 128 KiB of chunks of 6 KiB
 or more, or 1 MiB of large ones. Whatever is not the plain case (a missing chunk, an error) goes the slow way, through the ordinary parser.
 """
 
