@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.item_keys import Keys
-from rollstream.replay.items import LOW
+from rollstream.replay.items import LOW, RECORD
 from rollstream.replay.row_space import OpenEntry
 
 if TYPE_CHECKING:
@@ -129,25 +129,32 @@ class Admission:
         self._make_room(count)
         table, opened, items = self._table, self._opened, self._table.items
         part = slice(self.offset, self.offset + count)
-        chosen, priority = self._chosen[part], self._priority[part]
-        missing = np.isnan(priority)
+        first_number, entry = items.next_number, opened.entry
+        # A slice where all items are chosen, as they mostly are: NumPy needs not gather then.
+        chosen = part if len(self._chosen) == entry.items else self._chosen[part]
         highest = table.max_priority
-        if not missing.all():
-            table.max_priority = max(highest, float(np.nanmax(priority)))
-        priority = np.where(missing, highest, priority)
-        first_number = items.next_number
-        slots = items.allocate(self._keys[part])
+        if entry.priority is None:
+            priority = np.full(count, highest)
+        else:
+            priority = self._priority[part]
+            missing = np.isnan(priority)
+            if not missing.all():
+                table.max_priority = max(highest, float(np.nanmax(priority)))
+            priority = np.where(missing, highest, priority)
         run, places = opened.run[chosen], opened.first_place[chosen]
-        version = opened.entry.version[chosen].astype(np.int64)
-        items.run[slots] = run
-        items.offset[slots] = opened.offset[chosen]
-        items.length[slots] = opened.entry.length[chosen]
-        items.lead[slots] = 0 if opened.entry.lead is None else opened.entry.lead[chosen]
-        items.priority[slots] = priority
-        items.version[slots] = version
-        items.born[slots] = table.rows.row_clock & LOW
-        items.times_sampled[slots] = 0
-        items.first_place[slots] = places
+        version = entry.version[chosen].astype(np.int64)
+        records = np.zeros(count, RECORD)
+        records["key"] = self._keys[part]
+        records["run"] = run
+        records["offset"] = opened.offset[chosen]
+        records["length"] = entry.length[chosen]
+        records["first_place"] = places
+        records["priority"] = priority
+        records["version"] = version
+        records["born"] = table.rows.row_clock & LOW
+        if entry.lead is not None:
+            records["lead"] = entry.lead[chosen]
+        slots = items.allocate(records)
         table.rows.runs.hold(run)
         table.rows.references.hold(places, opened.chunks[chosen])
         numbers = np.arange(first_number, first_number + count)

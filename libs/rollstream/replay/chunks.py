@@ -7,7 +7,9 @@ chunk. So holding and releasing is a walk along the links, one NumPy step per ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +33,14 @@ class ChunkAddresses:
     def __len__(self) -> int:
         return len(self.chunk_no)
 
+    def at(self, which: Ints) -> ChunkAddresses:
+        """Some of them."""
+        return ChunkAddresses(writer=self.writer[which], env=self.env[which], chunk_no=self.chunk_no[which])
+
     @staticmethod
     def concatenate(parts: list[ChunkAddresses]) -> ChunkAddresses:
+        if len(parts) == 1:
+            return parts[0]
         return ChunkAddresses(
             writer=np.concatenate([part.writer for part in parts] or [np.zeros(0, np.uint32)]),
             env=np.concatenate([part.env for part in parts] or [np.zeros(0, np.uint32)]),
@@ -82,31 +90,42 @@ class ChunkReferences:
 
     def hold(self, first: Ints, chunks: Ints) -> None:
         """Count one holder more for the `chunks` [K] places that start at `first` [K]."""
+        if len(chunks) and int(chunks.max()) == 1:
+            np.add.at(self._holders, first, ONE)
+            return
         for at in self._walk(first, chunks):
             np.add.at(self._holders, at.places, ONE)
 
-    def release(self, first: Ints, chunks: Ints, addresses: ChunkAddresses) -> None:
-        """Count one holder less for the `chunks` [K] places from `first` [K]; `addresses` [K] are those of the first chunks."""
+    def release(self, first: Ints, chunks: Ints, addresses: Callable[[Ints], ChunkAddresses]) -> None:
+        """Count one holder less for the `chunks` [K] places from `first` [K].
+
+        Args:
+            addresses: gives, for some of the K, where the first chunk of each is stored; asked only when a chunk is free now.
+        """
+        if not len(chunks):
+            return
+        if int(chunks.max()) == 1:
+            self._give_back(self._let_go(first, addresses))
+            return
         freed: list[Ints] = []
         for at in self._walk(first, chunks):
-            np.subtract.at(self._holders, at.places, ONE)
-            empty = np.flatnonzero(self._holders[at.places] == 0)
-            if not len(empty):
-                continue
-            places = at.places[empty]
-            self._scratch[places] = empty
-            once = self._scratch[places] == empty  # of a place that occurs twice, one stays
-            places, item = places[once], at.items[empty[once]]
-            freed.append(places)
-            self._garbage.append(
-                ChunkAddresses(
-                    writer=addresses.writer[item],
-                    env=addresses.env[item],
-                    chunk_no=addresses.chunk_no[item] + np.uint64(at.step),
-                )
-            )
+            freed.append(self._let_go(at.places, partial(_later_chunks, addresses, at)))
         for places in freed:
             self._give_back(places)
+
+    def _let_go(self, places: Ints, addresses: Callable[[Ints], ChunkAddresses]) -> Ints:
+        """Count one holder less for each of `places` [K]; those that nobody holds now become garbage, and are returned."""
+        np.subtract.at(self._holders, places, ONE)
+        empty = (self._holders[places] == 0).nonzero()[0]
+        if not len(empty):
+            return np.zeros(0, np.int64)
+        freed: Ints = places[empty]
+        self._scratch[freed] = empty
+        once = self._scratch[freed] == empty  # of a place that occurs twice, one stays
+        if not once.all():
+            freed, empty = freed[once], empty[once]
+        self._garbage.append(addresses(empty))
+        return freed
 
     def drop_first_hold(self, places: Ints) -> None:
         """Take back the hold with which `places` [K] were allocated, where items hold them too."""
@@ -197,3 +216,9 @@ class _Walk:
         else:
             self._at = at = _Step(step=0, items=at.items, places=at.places)
         return at
+
+
+def _later_chunks(addresses: Callable[[Ints], ChunkAddresses], at: _Step, which: Ints) -> ChunkAddresses:
+    """Addresses of the chunks that a walk has reached, from those of the first chunks."""
+    first = addresses(at.items[which])
+    return ChunkAddresses(writer=first.writer, env=first.env, chunk_no=first.chunk_no + np.uint64(at.step))

@@ -1,4 +1,4 @@
-"""The items of one table as parallel arrays over slots: `ITEM_BYTES` an item, no object per item.
+"""The items of one table as records and flags by slot: `ITEM_BYTES` an item, no object per item.
 
 An item lies in a run (an episode of one environment, see `runs`), `offset` rows after its first. `number` counts insertions;
 its low 32 bits tell the order of all items that are alive at the same time.
@@ -12,40 +12,50 @@ import numpy.typing as npt
 from rollstream.replay.item_keys import Keys
 from rollstream.replay.key_map import KeyMap
 
-__all__ = ["ITEM_BYTES", "Items"]
+__all__ = ["ITEM_BYTES", "RECORD", "Items"]
 
 Ints = npt.NDArray[np.int64]
 LOW = 0xFFFFFFFF
 
-COLUMNS: tuple[tuple[str, str], ...] = (
-    ("key", "u8"),
-    ("alive", "?"),
-    ("condemned", "?"),
-    ("gated", "?"),
-    ("number", "u4"),
-    ("run", "i4"),
-    ("offset", "u4"),
-    ("length", "i4"),
-    ("lead", "u2"),
-    ("priority", "f4"),
-    ("version", "u4"),
-    ("born", "u4"),
-    ("times_sampled", "i4"),
-    ("first_place", "i4"),
+RECORD = np.dtype(
+    [
+        ("key", "u8"),
+        ("number", "u4"),
+        ("run", "i4"),
+        ("offset", "u4"),
+        ("length", "i4"),
+        ("first_place", "i4"),
+        ("priority", "f4"),
+        ("version", "u4"),
+        ("born", "u4"),
+        ("times_sampled", "i4"),
+        ("lead", "u2"),
+    ],
+    align=True,
 )
-ITEM_BYTES = sum(np.dtype(dtype).itemsize for _, dtype in COLUMNS)
+"""One item: bytes that lie together, because an item drawn at random costs a fetch from memory for each place that is looked at.
+
+Flags stand apart, since all of them are looked through now and then.
+"""
+PLAIN = np.dtype((np.void, RECORD.itemsize))
+"""A record as so many bytes: NumPy copies records by fields, ten times as slow, unless it does not see them."""
+FLAGS = ("alive", "condemned", "gated")
+ITEM_BYTES = RECORD.itemsize + len(FLAGS)
 
 
 class Items:
     """Columns by slot, which slots are free, and slots by key.
 
     Attributes:
+        records: all columns but the flags; each of them is an attribute too, a view.
         condemned: chosen to make room for the block that is being admitted; not in the remover any more.
         gated: too old to be sampled; not in the sampler any more.
         born: low bits of the row clock when the item came.
         first_place: place of the item's first chunk.
     """
 
+    records: npt.NDArray[np.void]
+    _bytes: npt.NDArray[np.void]
     key: npt.NDArray[np.uint64]
     alive: npt.NDArray[np.bool_]
     condemned: npt.NDArray[np.bool_]
@@ -69,33 +79,37 @@ class Items:
         self._free_head = 0
         self._free_count = 0
         self.high = 0
-        for name, dtype in COLUMNS:
-            setattr(self, name, np.zeros(0, dtype))
+        self.records = np.zeros(0, RECORD)
+        for flag in FLAGS:
+            setattr(self, flag, np.zeros(0, np.bool_))
         self.grow(capacity)
 
     @property
     def capacity(self) -> int:
-        return len(self.alive)
+        return len(self.records)
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` items; memory is touched only as slots are used."""
         free = self.free_slots()
-        for name, _ in COLUMNS:
+        for name in ("records", *FLAGS):
             old = getattr(self, name)
             new = np.zeros(capacity, old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+        for column in RECORD.names or ():
+            setattr(self, column, self.records[column])
+        self._bytes = self.records.view(PLAIN)
         self._free = np.zeros(capacity, np.int32)
         self._free[: len(free)] = free
         self._free_head = 0
 
-    def allocate(self, keys: Keys) -> Ints:
-        """Free slots for new items with `keys` [K], numbered in order.
+    def allocate(self, records: npt.NDArray[np.void]) -> Ints:
+        """Put new items, whose `records` [K] lack only the number, into free slots, numbered in order; returns the slots.
 
         Unused slots first, then those that were freed first: so which item gets which slot depends on the order of inserts and
         removals alone, not on how many went in at once, and neither do the draws of selectors.
         """
-        count = len(keys)
+        count = len(records)
         fresh = min(count, self.capacity - self.high)
         slots = np.arange(self.high, self.high + fresh)
         self.high += fresh
@@ -104,17 +118,17 @@ class Items:
             slots = np.concatenate([slots, self._free[self._ring(self._free_head, reused)].astype(np.int64)])
             self._free_head = (self._free_head + reused) % self.capacity
             self._free_count -= reused
+        records["number"] = np.arange(self.next_number, self.next_number + count)
+        self._bytes[slots] = records.view(PLAIN)
         self.alive[slots] = True
-        self.key[slots] = keys
-        self.number[slots] = np.arange(self.next_number, self.next_number + count).astype(np.uint32)
-        self.by_key.insert(keys, slots)
+        self.by_key.insert(np.ascontiguousarray(records["key"]), slots)
         self.next_number += count
         self.size += count
         return slots
 
-    def free(self, slots: Ints) -> None:
-        """Let `slots` [K] be used again; their columns stay readable until then."""
-        self.by_key.remove(self.key[slots])
+    def free(self, slots: Ints, keys: Keys) -> None:
+        """Let `slots` [K], whose items have `keys` [K], be used again; their columns stay readable until then."""
+        self.by_key.remove(keys)
         self.alive[slots] = False
         self.condemned[slots] = False
         self.gated[slots] = False

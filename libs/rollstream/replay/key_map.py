@@ -7,6 +7,8 @@ Four bytes an item where keys are dense, no loop per item. A page goes when its 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -51,6 +53,9 @@ class KeyMap:
 
     def insert(self, keys: Keys, slots: Ints) -> None:
         """Note the slots [K] of new `keys` [K], which are distinct."""
+        if _consecutive(keys):
+            self._insert_run(int(keys[0]), slots)
+            return
         pages = keys >> BITS
         at, known = self._search(pages) if len(self._pages) else (slots, np.zeros(len(keys), np.bool_))
         if not known.all():
@@ -61,16 +66,45 @@ class KeyMap:
 
     def remove(self, keys: Keys) -> None:
         """Forget `keys` [K], all of them known and distinct."""
+        if _consecutive(keys):
+            self._remove_run(int(keys[0]), len(keys))
+            return
         at, _ = self._search(keys >> BITS)
         self._entries[self._entry(at, keys)] = 0
         places = self._places[at]
         np.subtract.at(self._held, places, ONE)
         empty = self._held[places] == 0
         if empty.any():
-            gone = np.unique(at[empty])
-            self._free += self._places[gone].tolist()
-            self._pages = np.delete(self._pages, gone)
-            self._places = np.delete(self._places, gone)
+            self._drop_pages(np.unique(at[empty]))
+
+    def _insert_run(self, first: int, slots: Ints) -> None:
+        """Keys `first`, `first + 1`, ...: a slice of each page."""
+        for page, within, part in _parts(first, len(slots)):
+            at = int(self._pages.searchsorted(np.uint64(page)))
+            if at == len(self._pages) or self._pages[at] != page:
+                self._add_pages(np.array([page], np.uint64))
+            place = int(self._places[at])
+            begin = (place << PAGE_BITS) + within
+            np.add(slots[part], 1, out=self._entries[begin : begin + part.stop - part.start], casting="unsafe")
+            self._held[place] += part.stop - part.start
+
+    def _remove_run(self, first: int, count: int) -> None:
+        gone: list[int] = []
+        for page, within, part in _parts(first, count):
+            at = int(self._pages.searchsorted(np.uint64(page)))
+            place = int(self._places[at])
+            begin = (place << PAGE_BITS) + within
+            self._entries[begin : begin + part.stop - part.start] = 0
+            self._held[place] -= part.stop - part.start
+            if not self._held[place]:
+                gone.append(at)
+        if gone:
+            self._drop_pages(np.array(gone))
+
+    def _drop_pages(self, gone: Ints) -> None:
+        self._free += self._places[gone].tolist()
+        self._pages = np.delete(self._pages, gone)
+        self._places = np.delete(self._places, gone)
 
     def _search(self, pages: Keys) -> tuple[Ints, npt.NDArray[np.bool_]]:
         at = self._pages.searchsorted(pages)
@@ -95,3 +129,19 @@ class KeyMap:
         at = self._pages.searchsorted(pages)
         self._pages = np.insert(self._pages, at, pages)
         self._places = np.insert(self._places, at, places)
+
+
+def _consecutive(keys: Keys) -> bool:
+    """Whether each key is the one before plus 1, as keys of one flush are."""
+    count = len(keys)
+    return count > 1 and int(keys[-1]) - int(keys[0]) == count - 1 and bool((keys[1:] > keys[:-1]).all())
+
+
+def _parts(first: int, count: int) -> Iterator[tuple[int, int, slice]]:
+    """A run of keys by pages: page, place within it, and which of the run."""
+    done = 0
+    while done < count:
+        within = (first + done) & (PAGE - 1)
+        size = min(count - done, PAGE - within)
+        yield (first + done) >> PAGE_BITS, within, slice(done, done + size)
+        done += size

@@ -178,12 +178,14 @@ class WriterStreams:
         keep_chunk = keep // chunk_rows
         released = keep_chunk - window.low
         pinned = window.high - keep_chunk
-        chunk_no = concatenated_ranges(window.low, released)
-        addresses = ChunkAddresses(
-            writer=np.full(len(chunk_no), writer, np.uint32),
-            env=np.repeat(np.arange(len(keep), dtype=np.uint32), released),
-            chunk_no=chunk_no.astype(np.uint64),
-        )
+
+        def addresses(which: Ints) -> ChunkAddresses:
+            return ChunkAddresses(
+                writer=np.full(len(which), writer, np.uint32),
+                env=np.repeat(np.arange(len(keep), dtype=np.uint32), released)[which],
+                chunk_no=concatenated_ranges(window.low, released)[which].astype(np.uint64),
+            )
+
         if pinned.any():
             places = window.places[concatenated_ranges(window.base, released)]
             self.pins = window.places[concatenated_ranges(window.base + released, pinned)]

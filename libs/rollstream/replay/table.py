@@ -174,25 +174,26 @@ class Table:
         """Let the items at `slots` [K], all different, leave; `reason` names the counter."""
         if not len(slots):
             return
-        items = self.items
-        run, first = items.run[slots].astype(np.int64), self.start_rows(slots)
-        first_chunk = first // self.rows.chunk_rows
+        items = self.items.records.take(slots)
+        chunk_rows, runs, run, length = self.rows.chunk_rows, self.rows.runs, items["run"], items["length"]
+        first = runs.start.take(run) + items["offset"]
+        first_chunk = first if chunk_rows == 1 else first // chunk_rows
         self.rows.references.release(
-            items.first_place[slots].astype(np.int64),
-            (first + items.length[slots] - 1) // self.rows.chunk_rows - first_chunk + 1,
-            ChunkAddresses(
-                writer=self.rows.runs.writer[run], env=self.rows.runs.env[run], chunk_no=first_chunk.astype(np.uint64)
+            items["first_place"].astype(np.int64),
+            length if chunk_rows == 1 else (first + length - 1) // chunk_rows - first_chunk + 1,
+            lambda which: ChunkAddresses(
+                writer=runs.writer[run[which]], env=runs.env[run[which]], chunk_no=first_chunk[which].astype(np.uint64)
             ),
         )
-        self.rows.runs.release(run)
-        gated = items.gated[slots]
+        runs.release(run)
+        gated = self.items.gated[slots]
         open_to_samplers = slots if not gated.any() else slots[~gated]
         self.sampler.remove(open_to_samplers)
         if self.spec.max_times_sampled:
             self._uses_left -= int(self._left[open_to_samplers].sum())
-        condemned = items.condemned[slots]
+        condemned = self.items.condemned[slots]
         self.remover.remove(slots if not condemned.any() else slots[~condemned])
-        items.free(slots)
+        self.items.free(slots, np.ascontiguousarray(items["key"]))
         self.counters[f"items_{reason}"] += len(slots)
 
     def see_version(self, version: int) -> None:
@@ -263,20 +264,20 @@ class Table:
 
     def describe_items(self, slots: Ints, probability: Floats, *, table_items: int) -> SampledItems:
         """The items at `slots` [K], as they are sent."""
-        items, runs = self.items, self.rows.runs
-        run = items.run[slots]
+        runs, items = self.rows.runs, self.items.records.take(slots)
+        run = items["run"]
         return SampledItems(
-            keys=items.key[slots],
-            writer=runs.writer[run],
-            env=runs.env[run],
-            start=(runs.start[run] + items.offset[slots]).astype(np.uint64),
-            length=items.length[slots].astype(np.uint32),
-            lead=items.lead[slots],
+            keys=items["key"],
+            writer=runs.writer.take(run),
+            env=runs.env.take(run),
+            start=(runs.start.take(run) + items["offset"]).view(np.uint64),
+            length=items["length"].view(np.uint32),
+            lead=items["lead"],
             probability=probability,
-            priority=items.priority[slots],
-            times_sampled=items.times_sampled[slots],
-            version=items.version[slots],
-            age_rows=np.uint32(self.rows.row_clock & LOW) - items.born[slots],
+            priority=items["priority"],
+            times_sampled=items["times_sampled"],
+            version=items["version"],
+            age_rows=np.uint32(self.rows.row_clock & LOW) - items["born"],
             table_items=table_items,
         )
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rollstream.errors import SchemaMismatch, TableError
 from rollstream.replay.group import TableGroup
 from rollstream.replay.group_state import load_facts, table_facts
+from rollstream.replay.items import RECORD
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.table import Table
@@ -78,7 +79,9 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
         items.grow(count)
     if not count:
         return 0
-    slots = items.allocate(keys)
+    records = np.zeros(count, RECORD)
+    records["key"] = keys
+    slots = items.allocate(records)
     items.number[slots] = arrays["number"].astype(np.uint64).astype(np.uint32)
     items.next_number = max(int(state.facts["next_number"]), int(arrays["number"].max()) + 1)
     for column in COPIED:

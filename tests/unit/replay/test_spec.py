@@ -93,7 +93,7 @@ def test_predicted_memory_counts_rows_log_and_index() -> None:
 
 def test_predicted_memory_of_the_index_depends_on_its_selectors() -> None:
     made = spec(remover=Fifo())
-    item = 49 + 4 + 6 + 102  # columns, free slot, key map, a snapshot being made
+    item = 51 + 4 + 6 + 102  # columns, free slot, key map, a snapshot being made
     assert made.predicted_index_bytes() == 1000 * (item + 1 + 9 + 20)
     assert spec(shards=2).predicted_index_bytes() == 2 * 500 * (item + 1 + 9 + 20)
     assert spec(chunk_rows=16).predicted_index_bytes() == 1000 * (item + 1 + 9) + 63 * 20

@@ -59,9 +59,10 @@ class ArrivalSelector:
             return
         if self._tail + len(slots) - self._head > len(self._ring):
             self._close_gaps()
-        first_number, newest_number = int(numbers.min()), int(numbers.max())
-        comes_back = self._size > 0 and first_number < self._newest_number
-        if comes_back:
+        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        first_number, newest_number = (numbers[0], numbers[-1]) if ascending else (numbers.min(), numbers.max())
+        comes_back = self._size > 0 and int(first_number) < self._newest_number
+        if comes_back and not ascending:
             slots = slots[np.argsort(numbers)]
         if comes_back and not self._newest_first:
             self._head -= len(slots)
@@ -69,13 +70,15 @@ class ArrivalSelector:
         else:
             places = np.arange(self._tail, self._tail + len(slots)) % len(self._ring)
             self._tail += len(slots)
-            self._by_age = self._by_age and not comes_back and len(slots) == 1 + _ascents(numbers)
-        self._newest_number = max(self._newest_number, newest_number)
+            self._by_age = self._by_age and not comes_back and ascending
+        self._newest_number = max(self._newest_number, int(newest_number))
         self._ring[places] = slots
         self._place[slots] = places + 1
         self._size += len(slots)
 
     def remove(self, slots: Ints) -> None:
+        if len(slots) and not self._newest_first and self._are_oldest(slots):
+            self._head += len(slots)  # no gaps that a search would have to step over
         self._place[slots] = 0
         self._size -= len(slots)
         if self._size == 0:
@@ -118,6 +121,11 @@ class ArrivalSelector:
         count = min(count, self._size)
         if not count:
             return np.zeros(0, np.int64)
+        if not self._newest_first:
+            head = self._head % len(self._ring)
+            oldest = self._ring[head : head + count]
+            if len(oldest) == count and self._are_oldest(oldest):
+                return oldest.astype(np.int64)
         found: list[Ints] = []
         missing, look, stepped_over = count, max(FIRST_LOOK, count + count // 2), 0
         at_end = True  # no member was met yet: gaps here are never looked at again
@@ -145,6 +153,13 @@ class ArrivalSelector:
             self._close_gaps()
         return found[0] if len(found) == 1 else np.concatenate(found)
 
+    def _are_oldest(self, slots: npt.NDArray[Any]) -> bool:
+        """Whether `slots` stand at the head in this order, without a gap."""
+        first = self._head % len(self._ring) + 1
+        if self._place[slots[0]] != first or self._place[slots[-1]] != first + len(slots) - 1:
+            return False
+        return bool((self._place[slots] == np.arange(first, first + len(slots), dtype=np.int32)).all())
+
     def _forget(self, gaps: int) -> None:
         if self._newest_first:
             self._tail -= gaps
@@ -158,7 +173,3 @@ class ArrivalSelector:
         self._ring[: len(slots)] = slots
         self._place[slots] = np.arange(1, len(slots) + 1, dtype=np.int32)
         self._head, self._tail = 0, len(slots)
-
-
-def _ascents(numbers: Ints) -> int:
-    return int(np.count_nonzero(numbers[1:] > numbers[:-1]))
