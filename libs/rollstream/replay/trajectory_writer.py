@@ -44,7 +44,8 @@ class TrajectoryWriter:
         experiment: what the tables' ids begin with (`<experiment>.<name>`).
         environments: N.
         keep_steps: newest rows of each environment that `create_item` may use.
-        flush_steps, flush_bytes: rows of an environment, and bytes of all, that gather before they are written.
+        flush_steps, flush_bytes: rows of an environment, and bytes of all, that gather before they are written. By default 16 rows,
+            with fewer than 16 environments as many as make 256 of all, but at most 64.
         deadline_s: how long a call waits for room, or for Redis to have memory.
         table_wait_s: how long to wait for the tables to be created.
         waits: where waits are shown; None: they are only logged.
@@ -64,13 +65,15 @@ class TrajectoryWriter:
         environments: int,
         clock: Clock,
         keep_steps: int = 1,
-        flush_steps: int = 16,
+        flush_steps: int | None = None,
         flush_bytes: int = 4 << 20,
         deadline_s: float = 60.0,
         table_wait_s: float = 0.0,
         waits: Waits | None = None,
         while_waiting: Callable[[bool], None] | None = None,
     ) -> None:
+        if flush_steps is None:
+            flush_steps = min(64, max(16, 256 // max(1, environments)))
         for name, value in (("environments", environments), ("flush_steps", flush_steps), ("keep_steps", keep_steps)):
             if value < 1:
                 raise ConfigError(f"TrajectoryWriter: {name} must be >= 1, got {value}")
