@@ -5,15 +5,18 @@ Called under the lock of `LocalShards`. Nothing waits except for Redis; a snapsh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from rollstream.clock import Clock
+from rollstream.errors import StoreUnavailable
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.shard import LogEntries, TableShard
 from rollstream.replay.table_memory import GARBAGE_LEAST_BYTES, garbage_chunks_allowed
 from rollstream.store import ChunkReader, keys
+from rollstream.store.retry import is_out_of_memory
 
 __all__ = ["LocalRows", "read_logs"]
 
@@ -21,6 +24,9 @@ TIDY_EVERY_S = 0.5
 """Between two deletions of rows; rows go at the second after they lost their last item, for somebody may be fetching them."""
 ACKNOWLEDGE_EVERY_S = 1.0
 """Writers that wait are acknowledged at once; otherwise this often, so that a crash repeats little."""
+FULL_PAUSE_S = 1.0
+"""While Redis is full, how long until what needs room is tried again."""
+_LOG = logging.getLogger("rollstream.replay")
 
 
 class LocalRows:
@@ -33,6 +39,7 @@ class LocalRows:
         self._clock = clock
         self._saving: Future[None] | None = None
         self._told_last: tuple[int | str, ...] = ()
+        self._full_until_s = float("-inf")
         self._fresh_garbage: list[ChunkAddresses] = []
         self._old_garbage: list[ChunkAddresses] = []
         self._fresh_chunks = 0
@@ -59,36 +66,52 @@ class LocalRows:
             self._fresh_chunks += len(garbage)
 
     def upkeep(self, *, acknowledge: bool) -> None:
-        """Whatever is due: credit for writers, a snapshot, deleting rows."""
+        """Whatever is due: deleting rows, credit for writers, a snapshot. While Redis is full, what needs room waits."""
         now_s = self._clock.monotonic_s()
-        told = self._told()
-        changed = told != self._told_last or bool(self.shard.newly_admitted_writers())
-        if changed and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
-            self._acknowledge()
-            self._told_last, self._acknowledged_s = told, now_s
         allowed = garbage_chunks_allowed(self.shard.group.rows.references.held, least_chunks=self._least_garbage)
         if now_s - self._tidied_s > TIDY_EVERY_S or self._fresh_chunks > allowed:
             self._tidied_s = now_s
             self._tidy()
+        if now_s < self._full_until_s:
+            return
+        told = self._told()
+        changed = told != self._told_last or bool(self.shard.newly_admitted_writers())
+        if changed and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
+            if not self._unless_full(self._acknowledge):
+                return
+            self._told_last, self._acknowledged_s = told, now_s
         if self._saving is not None and self._saving.done():
-            self._saving.result()
-            self._saving = None
+            self._unless_full(self._end_saving)
         if self._saving is None and self.shard.snapshot_due():
             self._saving = self._saver.submit(self.shard.save_snapshot, self.shard.snapshot())
 
     def save(self) -> None:
-        """Save a snapshot now, if there is anything new, and write down where the shard stands."""
-        if self._saving is not None:
-            self._saving.result()
-            self._saving = None
+        """Save a snapshot now, if there is anything new, and write down where the shard stands; unless Redis is full."""
+        self._unless_full(self._end_saving)
         if self.shard.worth_a_snapshot():
-            self.shard.save_snapshot(self.shard.snapshot())
-        self._acknowledge()
+            self._unless_full(lambda: self.shard.save_snapshot(self.shard.snapshot()))
+        self._unless_full(self._acknowledge)
+
+    def _unless_full(self, work: Callable[[], None]) -> bool:
+        """Do what needs room in Redis; False when there is none now. Nothing is lost by that: the log has everything."""
+        try:
+            work()
+        except StoreUnavailable as error:
+            if not is_out_of_memory(error):
+                raise
+            self._full_until_s = self._clock.monotonic_s() + FULL_PAUSE_S
+            _LOG.warning("table %s: Redis is full, so inserts are not acknowledged: %s", self.shard.table_id, error)
+            return False
+        return True
+
+    def _end_saving(self) -> None:
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
 
     def drop(self) -> int:
         """Delete everything of it in Redis."""
-        if self._saving is not None:
-            self._saving.result()
+        self._unless_full(self._end_saving)
         return self.shard.drop()
 
     def _told(self) -> tuple[int | str, ...]:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, StoreUnavailable, TableError
 from rollstream.replay.local_rows import LocalRows, read_logs
 from rollstream.replay.local_server import THREAD_PREFIX
 from rollstream.replay.memory_check import require_memory
@@ -27,6 +27,7 @@ from rollstream.replay.samples import SampleReply, SampleRequest
 from rollstream.replay.shard import Guard, TableShard
 from rollstream.replay.spec import TableSpec
 from rollstream.store import Address, ChunkReader, Lease, Store, keys
+from rollstream.store.retry import is_out_of_memory
 
 __all__ = ["LocalShards"]
 
@@ -35,6 +36,8 @@ LEASE_TTL_S = 30.0
 """Nothing renews a lease while nobody calls, so it is long; one that ran out is taken back if nobody took it."""
 SHORTEST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.02
+FULL_AFTER_S = 0.25
+"""A Redis that is full is noticed after this, one that is away after the store's deadline."""
 HOPELESS_AFTER_S = 0.05
 """What this thread has just sent is in Redis by then."""
 WRITER_SLICE_S = 3.0
@@ -217,7 +220,13 @@ class LocalShards:
                 raise LeaseLost(f"replay shard {number} is not held by this LocalReplay; it was closed")
             if lease.remaining_s() < LEASE_TTL_S / 2:
                 lease.renew()
-            return lease.guarded(what, fill)
+            deadline = Deadline(self.clock, after_s=self.store.deadline_s)
+            while True:
+                try:
+                    return lease.guarded(what, fill, deadline_s=min(FULL_AFTER_S, deadline.remaining_s()))
+                except StoreUnavailable as error:
+                    if deadline.passed() or is_out_of_memory(error):
+                        raise
 
         return guard
 

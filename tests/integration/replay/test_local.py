@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from rollstream.clock import SystemClock
-from rollstream.errors import ConfigError, SchemaMismatch, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, SchemaMismatch, TableError
 from rollstream.replay import Prioritized, SampleToInsertRatio, TableSpec, TableWriter
 from rollstream.replay.local import LocalReplay
 from rollstream.replay.rules import EachRow
@@ -165,3 +165,25 @@ def test_a_server_that_dies_comes_back_with_its_data(tmp_path: Path) -> None:
         assert len(client.sample(batch_items=32, deadline_s=30.0)) == 32
         replay.load("numbers", {"number": np.arange(50, 100)})
         assert client.info()["items"] == 100
+
+
+def test_a_full_server_makes_writers_wait_and_samplers_go_on(tmp_path: Path) -> None:
+    frames = RowSpec((Column(name="frame", dtype="|u1", shape=(4000,)),))
+    with LocalReplay(tmp_path, tables=[spec("frames", rows=frames, max_items=10_000, encoding="raw")]) as replay:
+        writer, client = replay.writer("frames", EachRow(), environments=1), replay.client("frames")
+        rows = np.zeros(500, frames.dtype)
+        writer.append_rows(rows, np.array([0, 500]))
+        writer.flush(deadline_s=10.0)
+        server = replay._store.client
+        server.config_set("maxmemory", str(int(server.info("memory")["used_memory"]) + 1_000_000))
+        with pytest.raises(DeadlineExceeded, match="out of memory"):
+            for _ in range(10):
+                writer.append_rows(rows, np.array([0, 500]), deadline_s=1.0)
+        assert len(client.sample(batch_items=32, deadline_s=10.0)) == 32
+        before = client.info()["items"]
+        server.config_set("maxmemory", "0")
+        SystemClock().sleep(1.1)
+        writer.flush(deadline_s=20.0)
+        assert client.info()["items"] > before
+        writer.close()
+        client.close()
