@@ -117,9 +117,9 @@ class LocalShards:
                         f"table {table_id} has rows_of {spec.rows_of!r}, and there is no table {primary} with rows of its own; "
                         f"there are: {', '.join(sorted(self._primary)) or 'none'}"
                     )
-                self._write_spec(table_id, spec)
                 for rows in self._of(primary):
-                    rows.shard.attach(table_id, spec)
+                    rows.shard.attach(table_id, spec)  # refuses one whose rows are others
+                self._write_spec(table_id, spec)
                 self._primary[table_id] = primary
                 return
             self._lease(range(spec.shards))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rollstream.clock import SystemClock
-from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, StoreRefused, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, LeaseLost, SchemaMismatch, StoreRefused, TableError
 from rollstream.replay import MinSize, NStep, SampleToInsertRatio, TableSpec, TableWriter
 from rollstream.replay.local import LocalReplay
 from rollstream.replay.local_requests import LocalLink
@@ -123,6 +123,9 @@ def test_a_wrong_table_name_lists_the_tables(replay: LocalReplay) -> None:
         ConfigError, match="has rows_of 'all', and there is no table local.all with rows of its own; there are: local"
     ):
         replay.create(spec("recent", rows_of="all"))
+    with pytest.raises(SchemaMismatch, match="number <i8"):
+        replay.create(spec("recent", rows_of="numbers", rows=[["number", "<f4", []]]))
+    assert not replay._store.client.hexists(keys.tables(), "local.recent")
 
 
 @pytest.mark.parametrize("path", ["/v1/tables/local.numbers/nothing", "/v2/tables"])
