@@ -111,7 +111,7 @@ class ReplayTable:
         writer = self.writer()
         columns = {name: np.zeros((count, *shape), dtype) for name, dtype, shape in self.spec.rows}
         if "observation" in columns:
-            columns["observation"][:, 0] = np.arange(count)
+            columns["observation"].reshape(count, -1)[:, 0] = np.arange(count)
         result = writer.insert(columns, deadline_s=20.0, **more)
         writer.flush(deadline_s=20.0)
         return result.keys[self.spec.name]
@@ -123,8 +123,8 @@ class ReplayTable:
 class Cell:
     """A server of its own and one replay process."""
 
-    def __init__(self, directory: Path, **settings: str) -> None:
-        self.server = EmbeddedServer(directory, clock=CLOCK, settings=settings)
+    def __init__(self, directory: Path, *, binary: Path | None = None) -> None:
+        self.server = EmbeddedServer(directory, clock=CLOCK, binary=binary)
         self.address: Address = self.server.start()
         self.store = Store(self.address, clock=CLOCK, deadline_s=20.0, name="test")
         self.process: subprocess.Popen[bytes] | None = None
@@ -192,8 +192,8 @@ class Cell:
 
 
 @pytest.fixture(scope="module")
-def _shared_cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
-    made = Cell(tmp_path_factory.mktemp("cell"))
+def _shared_cell(tmp_path_factory: pytest.TempPathFactory, server_binary: Path | None) -> Iterator[Cell]:
+    made = Cell(tmp_path_factory.mktemp("cell"), binary=server_binary)
     yield made
     made.close()
 
@@ -206,8 +206,8 @@ def cell(_shared_cell: Cell) -> Iterator[Cell]:
 
 
 @pytest.fixture
-def own_cell(tmp_path: Path) -> Iterator[Cell]:
+def own_cell(tmp_path: Path, server_binary: Path | None) -> Iterator[Cell]:
     """A cell whose processes a test may end as it likes."""
-    made = Cell(tmp_path / "cell")
+    made = Cell(tmp_path / "cell", binary=server_binary)
     yield made
     made.close()
