@@ -34,7 +34,7 @@ UNITLESS = {
     "epsilon_start", "epsilon_end", "priority_exponent", "importance_exponent", "samples_per_insert", "exponent", "hidden", "max_lag",
     "max_times_sampled", "min_diff", "max_diff", "half_life", "parts", "stack", "replicas", "shards", "rows", "min_replicas", "max_replicas",
     # places in a run of rows, counted from the newest
-    "index", "indices", "start", "stop", "step", "stack",
+    "index", "indices", "start", "stop", "step",
 }  # fmt: skip
 VIEWS = "rollstream_control.api"
 """Answers of the REST API: nobody sets them."""
