@@ -336,8 +336,9 @@ class TableClient:
 
     def close(self) -> None:
         """Close all connections. With `count_when_consumed`, the shards hear of the last batches before."""
+        self._own()
         if self._draws is not None:
-            self._draws.close(deadline_s=CLOSE_DEADLINE_S if self._process == os.getpid() else 0.0)
+            self._draws.close(deadline_s=CLOSE_DEADLINE_S)
         if self._again is not None:
             self._again.close(deadline_s=0.0)
         self._draws = self._again = None

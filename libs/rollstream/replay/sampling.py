@@ -98,6 +98,8 @@ class Draws:
             TableError: the shards can never serve it.
         """
         plan, ahead = self._plan, self._settings.ahead_batches
+        if self._settings.count_when_consumed and any(self._asked):
+            self._collect(0.0)  # asked before the last batch, so it is there; then what was used can be told
         if plan.batch_items != batch_items:
             self._begin_size(batch_items)
         while not plan.ready:
@@ -105,12 +107,15 @@ class Draws:
                 self._collect(deadline.remaining_s())  # what was asked ahead
             else:
                 self._ask_now(batch_items, deadline)
-        if ahead and not any(self._asked) and len(plan) <= (ahead + 1) // 2:
-            self._ask_ahead(batch_items)
+        if ahead and not any(self._asked):
+            if len(plan) <= (ahead + 1) // 2:
+                self._ask_ahead(batch_items)
+            else:
+                self._report_used()
         return plan.take()
 
     def used(self, keys: Keys) -> None:
-        """Items of these keys were handed to the user; where that is what counts, the shards hear of it with the next request."""
+        """Items of these keys were handed to the user; where that is what counts, the shards hear of it with the next batch."""
         if not self._settings.count_when_consumed:
             return
         if len(self._links) == 1:
@@ -139,6 +144,8 @@ class Draws:
 
     def close(self, *, deadline_s: float) -> None:
         """Report what was used, where that counts, and close the connections."""
+        if self._settings.count_when_consumed and any(self._asked):
+            self._collect(0.0)
         self.forget()
         if any(self._used):
             try:
@@ -198,6 +205,12 @@ class Draws:
         masses = plan.masses() if len(self._links) > 1 else ONE_SHARD
         plan.add(batch_items, batches=self._settings.ahead_batches, masses=masses)
         self._send_owed(deadline_s=0.0)
+
+    def _report_used(self) -> None:
+        """Let the shards know what was used without asking for more: writers may be waiting for it."""
+        for shard, used in enumerate(self._used):
+            if used:
+                self._send(shard, NOTHING, deadline_s=0.0)
 
     def _masses(self, batch_items: int, deadline: Deadline) -> Floats:
         """What to split by; waits until some shard has something to draw."""

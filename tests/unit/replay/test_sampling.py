@@ -13,7 +13,7 @@ from rollstream.errors import DeadlineExceeded, TableError
 from rollstream.replay.item_keys import make_keys, shard_of
 from rollstream.replay.limiter_spec import MinSize, SampleToInsertRatio
 from rollstream.replay.log import DeleteEntry, InsertEntry, encode_delete, encode_insert
-from rollstream.replay.samples import SampleRequest, decode_request, encode_reply
+from rollstream.replay.samples import SampleReply, SampleRequest, decode_request, encode_reply
 from rollstream.replay.sampling import Draws, DrawSettings
 from rollstream.replay.selector_spec import Prioritized
 from rollstream.replay.shard import TableShard
@@ -36,6 +36,7 @@ class IndexLink:
         self._clock = clock
         self._shard = shard
         self._rows = 0
+        self._reply: SampleReply | None = None
 
     def insert(self, items: int) -> None:
         first, self._rows = self._rows, self._rows + items
@@ -61,14 +62,15 @@ class IndexLink:
 
     def send(self, method: str, path: str, body: bytes = b"", *, content_type: str = "") -> None:
         assert (method, path) == ("POST", "/v1/tables/run-1.replay/samples")
-        self.requests.append(decode_request(body))
+        request = decode_request(body)
+        self.requests.append(request)
+        self._reply = None if self.away else self.index.sample(self.index.table, request)
 
     def receive(self, *, deadline_s: float) -> bytes:
-        request = self.requests[-1]
+        request, reply = self.requests[-1], self._reply
         if self.away:
             self._clock.advance(deadline_s)
             raise DeadlineExceeded(f"replay shard {self._shard} did not serve")
-        reply = self.index.sample(self.index.table, request)
         if reply is None:
             self._clock.advance(request.deadline_ms / 1000)
             raise DeadlineExceeded(f"shard {self._shard} waits: {self.index.table.sample_waits_for(int(request.counts[0]))}")
@@ -210,6 +212,16 @@ def test_only_what_was_used_counts(make: Any) -> None:
     assert sum(link.index.table.limiter.sampled for link in two.links) < 30
     two.draws.close(deadline_s=1.0)
     assert sum(link.index.table.limiter.sampled for link in two.links) == used
+
+
+def test_what_was_used_is_told_with_the_next_batch_though_more_lie_ahead(make: Any) -> None:
+    one = make(1, settings=DrawSettings(relaxed=True, ahead_batches=8, count_when_consumed=True))
+    limiter = one.links[0].index.table.limiter
+    for batch in range(12):
+        items = one.next(10)
+        assert limiter.sampled >= 10 * (batch - 1)
+        assert limiter.sampled <= 10 * batch
+        one.draws.used(items.keys)
 
 
 def test_another_size_forgets_what_was_asked_ahead(make: Any) -> None:
