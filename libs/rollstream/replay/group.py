@@ -8,6 +8,7 @@ log ─▶ begin(entry) ─▶ RowSpace ─▶ Table "replay"   (the primary: th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from rollstream.replay.table import Table
 
 __all__ = ["TableGroup"]
 
+ITEM_COLUMNS = ("start", "env", "length", "version", "lead", "table", "priority")
 SHARED = ("rows", "chunk_rows", "encoding", "delta", "shards")
 
 
@@ -158,6 +160,16 @@ class TableGroup:
         """Update or delete what is there; keys that are unknown are counted."""
         found = self.update(entry) if isinstance(entry, UpdateEntry) else self.delete(entry)
         self.primary.counters["keys_stale"] += len(found) - int(np.count_nonzero(found))
+
+    def without_items_of(self, name: str, entry: InsertEntry) -> InsertEntry:
+        """The same rows without the items for the table `name`; those for others keep their keys."""
+        names = entry.tables or (self.primary.spec.name,)
+        if name not in names:
+            return entry
+        place = np.zeros(entry.items, np.uint8) if entry.table is None else entry.table
+        kept = place != names.index(name)
+        columns = {column: value[kept] for column in ITEM_COLUMNS if (value := getattr(entry, column)) is not None}
+        return replace(entry, **columns, key=self._keys(entry)[kept])
 
     def forget_writer(self, writer: int) -> None:
         """A writer that is gone for good; nothing happens while its entry is being admitted."""

@@ -160,8 +160,10 @@ class TableShard:
             raise SchemaMismatch(f"log entry has the unknown kind {kind!r}; this release knows i, u and d")
 
     def _change(self, entry_id: bytes, entry: UpdateEntry | DeleteEntry) -> None:
-        if not self._line:
+        reset = entry.reset if isinstance(entry, DeleteEntry) else ""
+        if reset or not self._line:
             self.group.change(entry)
+            self._drop_waiting(reset)
             return
         found = self.group.update(entry) if isinstance(entry, UpdateEntry) else self.group.delete(entry)
         if found.all():
@@ -171,6 +173,12 @@ class TableShard:
         else:
             rest = DeleteEntry(keys=entry.keys[~found], missing=entry.missing)
         self._line.append((entry_id, rest))
+
+    def _drop_waiting(self, name: str) -> None:
+        """A table was emptied: items for it that were written before and still wait are dropped too, as a restart does."""
+        for place, (entry_id, each) in enumerate(self._line):
+            if isinstance(each, InsertEntry) and each is not self.group.admitting:
+                self._line[place] = (entry_id, self.group.without_items_of(name, each))
 
     def _head(self) -> tuple[bytes, InsertEntry] | None:
         """The insert entry that is next, after the changes that stand before it in line are made; None when none is left."""

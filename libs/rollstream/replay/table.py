@@ -160,7 +160,8 @@ class Table:
         return known
 
     def reset(self) -> None:
-        """Empty the table and begin its limiter and its highest priority anew; what is being admitted goes on."""
+        """Empty the table and begin its limiter and its highest priority anew; what is being admitted to it is dropped."""
+        self._admission = None
         self.remove_all()
         self.limiter.inserted = self.limiter.sampled = 0
         self.max_priority = 1.0

@@ -11,29 +11,32 @@ import pytest
 
 from rollstream.clock import SystemClock
 from rollstream.errors import DeadlineExceeded, LeaseLost, StoreUnavailable
-from rollstream.replay import EachRow, TableWriter
-from rollstream.replay.log import InsertEntry, encode_insert
+from rollstream.replay import EachRow, SampleToInsertRatio, TableWriter
+from rollstream.replay.log import DeleteEntry, InsertEntry, encode_delete, encode_insert
 from rollstream.replay.position import read_position
 from rollstream.replay.shard import TableShard
 from rollstream.store import Lease, Store, keys
 from rollstream.store.retry import is_out_of_memory
 
 
-def entry(sequence: int) -> bytes:
-    """One row and one item over it."""
+def entry(sequence: int, *, tables: tuple[str, ...] = ("",)) -> bytes:
+    """One row, and one item over it for each table."""
+    items = len(tables)
     return encode_insert(
         InsertEntry(
             writer=7,
             sequence=sequence,
             keep=np.array([sequence], np.uint64),
             end=np.array([sequence], np.uint64),
-            start=np.array([sequence - 1], np.uint64),
-            env=np.zeros(1, np.uint32),
-            length=np.ones(1, np.uint32),
-            version=np.ones(1, np.uint32),
+            start=np.full(items, sequence - 1, np.uint64),
+            env=np.zeros(items, np.uint32),
+            length=np.ones(items, np.uint32),
+            version=np.ones(items, np.uint32),
             episode_env=np.zeros(int(sequence == 1), np.uint32),
             episode_start=np.zeros(int(sequence == 1), np.uint64),
-            first_ordinal=sequence,
+            first_ordinal=sequence * items,
+            tables=tables if items > 1 else (),
+            table=np.arange(items, dtype=np.uint8) if items > 1 else None,
         )
     )
 
@@ -98,6 +101,47 @@ def test_a_restarted_shard_admits_again_exactly_what_it_had_admitted(
     again.recover()
     assert (again.table.size, again.waiting_entries) == (3, 0)
     assert keys_of(again) == keys_of(shard) == [(7 << 32) | ordinal for ordinal in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("waiting", ["primary", "both"])
+def test_a_reset_while_inserts_wait_is_the_same_after_a_restart(
+    *, store: Store, spec: Callable[..., Any], table_id: str, waiting: str
+) -> None:
+    limiter = SampleToInsertRatio(samples_per_insert=1.0, min_items=1, tolerance_items=3)
+    guard = lease(store, "a").guarded
+    recent = table_id.replace("replay", "recent")
+
+    def make() -> TableShard:
+        return TableShard(store, table_id=table_id, shard=0, spec=spec(limiter=limiter), guard=guard)
+
+    def sharing() -> dict[str, Any]:
+        return {recent: spec(name="recent", rows_of="replay", **({"limiter": limiter} if waiting == "both" else {}))}
+
+    def contents(shard: TableShard) -> dict[str, list[int]]:
+        return {name: table.items.key[table.items.live()].tolist() for name, table in shard.group.tables.items()}
+
+    def write(kind: bytes, buffer: bytes) -> None:
+        store.run("write", lambda client: client.xadd(keys.table_log(table_id, 0), {kind: buffer}))
+
+    for sequence in range(1, 9):
+        write(b"i", entry(sequence, tables=("replay", "recent")))
+    shard = make()
+    shard.recover(sharing())
+    shard.admit()
+    write(b"d", encode_delete(DeleteEntry(keys=np.zeros(0, np.uint64), reset="replay")))
+    write(b"i", entry(9, tables=("replay", "recent")))
+    shard.take(shard._read_some())
+    while shard.admit():
+        pass
+    assert contents(shard)["replay"] == ([] if waiting == "both" else [(7 << 32) | 18])
+    assert len(contents(shard)["recent"]) == (4 if waiting == "both" else 9)
+    shard.acknowledge(shard.progress())
+    again = make()
+    again.recover(sharing())
+    while again.admit():
+        pass
+    assert contents(again) == contents(shard)
+    assert again.table.limiter.inserted == shard.table.limiter.inserted
 
 
 def test_pieces_of_a_snapshot_are_not_written_by_a_former_owner(
