@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from functools import partial
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ INDEX_ITEMS = (10_000, 100_000, 1_000_000, 10_000_000)
 BATCH_ITEMS = 256
 FILL_ITEMS = 65_536
 ENVIRONMENTS = 8
-WARM_UP_BATCHES = 50
+CALLS = 50
 KEY_BATCHES = 64
 EPISODE_ROWS = 1_024
 
@@ -39,8 +41,8 @@ def index_figures(
             load = IndexLoad(selector=selector, items=items, clock=clock)
             figures = load.measure(seconds=seconds)
             say(
-                f"index, {selector}, {items:,} items: {figures['inserts_per_s']:,.0f} inserts, "
-                f"{figures['samples_per_s']:,.0f} samples, {figures['updates_per_s']:,.0f} updates a second"
+                f"index, {selector}, {items:,} items: {figures['inserts_per_cpu_s']:,} inserts, "
+                f"{figures['samples_per_cpu_s']:,} samples, {figures['updates_per_cpu_s']:,} updates a second of processor time"
             )
             found.append(figures)
             del load
@@ -128,36 +130,27 @@ class IndexLoad:
         return len(keys)
 
     def measure(self, *, seconds: float) -> dict[str, Any]:
-        """Items per second of each operation."""
-        return {
-            "selector": self.selector,
-            "items": self.group.primary.size,
-            "samples_per_s": self._rate(self.sample, seconds),
-            "updates_per_s": self._rate(self.update, seconds),
-            "inserts_per_s": self._insert_rate(seconds),
-            "fill_items_per_s": round(self.items / self.fill_s),
-        }
+        """Items per second of each operation, and per second of processor time, which other programs do not lower."""
+        figures: dict[str, Any] = {"selector": self.selector, "items": self.group.primary.size}
+        for name, calls in (
+            ("samples", lambda: [self.sample] * CALLS),
+            ("updates", lambda: [self.update] * CALLS),
+            ("inserts", lambda: [partial(self.take, self.next_entry(self.batch_items)) for _ in range(CALLS)]),
+        ):
+            figures |= self._rates(name, calls, seconds)
+        return figures | {"fill_items_per_s": round(self.items / self.fill_s)}
 
-    def _rate(self, once: Callable[[], int], seconds: float) -> int:
-        for _ in range(WARM_UP_BATCHES):
-            once()
-        count = 0
-        began_s = now_s = self._clock.monotonic_s()
-        while now_s - began_s < seconds:
-            count += once()
-            now_s = self._clock.monotonic_s()
-        return round(count / (now_s - began_s))
-
-    def _insert_rate(self, seconds: float) -> int:
-        """Without the time in which the entries are made."""
-        count, spent_s = 0, -1.0
-        while spent_s < seconds:
-            entries = [self.next_entry(self.batch_items) for _ in range(WARM_UP_BATCHES)]
-            began_s = self._clock.monotonic_s()
-            inserted = sum(map(self.take, entries))
-            if spent_s < 0.0:
-                spent_s = 0.0  # the first time warms up
-            else:
-                count += inserted
-                spent_s += self._clock.monotonic_s() - began_s
-        return round(count / spent_s)
+    def _rates(self, name: str, calls: Callable[[], Sequence[Callable[[], int]]], seconds: float) -> dict[str, int]:
+        """Of `calls()`, again and again; what makes them is not timed, and the first round warms up."""
+        count, wall_s, cpu_s = 0, -1.0, 0.0
+        while wall_s < seconds:
+            some = calls()
+            began_s, cpu_began_s = self._clock.monotonic_s(), process_time()
+            items = sum(call() for call in some)
+            if wall_s < 0.0:
+                wall_s = 0.0
+                continue
+            count += items
+            wall_s += self._clock.monotonic_s() - began_s
+            cpu_s += process_time() - cpu_began_s
+        return {f"{name}_per_s": round(count / wall_s), f"{name}_per_cpu_s": round(count / cpu_s)}

@@ -131,10 +131,10 @@ def _index(document: Document) -> str:
         for figures in document.get("index", ())
     ]
     header = ["selector", "items", "inserts/s", "samples/s", "updates/s"]
-    return f"### Index alone\n\n{_table(header, rows)}" if rows else ""
+    return f"### Index alone\n\nPer second of processor time, batches of 256.\n\n{_table(header, rows)}" if rows else ""
 
 
-_INDEX_RATES = ("inserts_per_s", "samples_per_s", "updates_per_s")
+_INDEX_RATES = ("inserts_per_cpu_s", "samples_per_cpu_s", "updates_per_cpu_s")
 
 
 def _limit(document: Document) -> str:
@@ -169,7 +169,7 @@ def _targets(document: Document) -> str:
 
 
 def draw_cost(document: Document, file: Path) -> None:
-    """Microseconds per item by table size, of the index alone and of the whole path."""
+    """Processor time of an item by table size, of the index alone and of the whole path (client, shard and server)."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -180,10 +180,10 @@ def draw_cost(document: Document, file: Path) -> None:
         found = document.get(section, ())
         for selector in dict.fromkeys(each["selector"] for each in found):
             mine = [each for each in found if each["selector"] == selector]
-            for name, marker in (("inserts_per_s", "o"), ("samples_per_s", "s"), ("updates_per_s", "^")):
-                points = [(each["items"], 1e6 / each[name]) for each in mine if each.get(name)]
+            for name, marker in (("inserts", "o"), ("samples", "s"), ("updates", "^")):
+                points = [(each["items"], 1e6 / each[f"{name}_per_cpu_s"]) for each in mine]
                 if points:
-                    label = f"{name.removesuffix('s_per_s')}, {selector}"
+                    label = f"{name}, {selector}"
                     axis.plot(
                         *zip(*points, strict=True), marker=marker, label=label, linestyle="--" if selector == "uniform" else "-"
                     )
@@ -193,8 +193,8 @@ def draw_cost(document: Document, file: Path) -> None:
         axis.grid(visible=True, which="both", alpha=0.25)
         if found:
             axis.legend(fontsize=8)
-    axes[0].set_ylabel("microseconds per item")
-    axes[0].set_ylim(bottom=0)
+    axes[0].set_ylabel("processor time, microseconds per item")
+    axes[0].set_yscale("log")
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=110)
     pyplot.close(figure)

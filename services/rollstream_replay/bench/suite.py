@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from rollstream.clock import Clock
 from rollstream_replay.bench.compare import Cell, Pace, measure_cell
@@ -19,7 +19,7 @@ from rollstream_replay.bench.options import Plan
 from rollstream_replay.bench.ours import Durability, Ours
 from rollstream_replay.bench.payloads import Payload
 from rollstream_replay.bench.reverb import Reverb
-from rollstream_replay.bench.system import Operation, System, TableCase
+from rollstream_replay.bench.system import Figure, Operation, System, TableCase
 from rollstream_replay.bench.targets import judge
 
 __all__ = ["Suite"]
@@ -192,7 +192,7 @@ class Suite:
                 )
                 ours.open(self._case(payload, "uniform"))
                 ours.fill()
-                writes, reads = (self._best(ours, operation) for operation in ("insert", "sample"))
+                writes, reads = (self._best(ours, operation).items_per_s for operation in ("insert", "sample"))
                 ours.close()
                 limit |= {"inserts_per_s": writes, "samples_per_s": reads}
                 limit |= {
@@ -212,14 +212,19 @@ class Suite:
                         continue
                     ours.open(TableCase(payload=TRANSITION, selector=selector, max_items=items, fill_items=items))
                     ours.fill()
-                    rates = {f"{operation}s_per_s": self._best(ours, operation) for operation in ("insert", "sample", "update")}
-                    found.append({"selector": selector, "items": items, **rates})
+                    figures: dict[str, Any] = {"selector": selector, "items": items}
+                    for operation in ("insert", "sample", "update"):
+                        best = self._best(ours, operation)
+                        figures[f"{operation}s_per_s"] = best.items_per_s
+                        cpu_us = best.client_cpu_us_per_item + best.server_cpu_us_per_item
+                        figures[f"{operation}s_per_cpu_s"] = round(1e6 / max(1e-3, cpu_us))
+                    found.append(figures)
                     ours.close()
         return found
 
-    def _best(self, ours: Ours, operation: Literal["insert", "sample", "update"]) -> float:
+    def _best(self, ours: Ours, operation: Operation) -> Figure:
         cell = measure_cell([ours], operation, ours.case, clients=1, pace=self._pace)
-        return max(figure.items_per_s for figure in cell.figures[ours.name].values())
+        return max(cell.figures[ours.name].values(), key=lambda figure: figure.items_per_s)
 
 
 def _line(cell: Cell) -> str:

@@ -94,6 +94,7 @@ def test_the_index_alone_is_measured_by_size_and_selector(tmp_path: Path) -> Non
     assert isinstance(index, list)
     assert [(figures["selector"], figures["items"]) for figures in index] == [("uniform", 2000), ("prioritized", 2000)]
     assert all(figures[name] > 0 for figures in index for name in ("inserts_per_s", "samples_per_s", "updates_per_s"))
+    assert all(figures["samples_per_cpu_s"] > 0 for figures in index)
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
 
 
