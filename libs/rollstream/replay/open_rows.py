@@ -47,6 +47,7 @@ class Cut:
         before: per environment [N], position in its episode of the first open row.
         states: of each rule.
         ended: per environment, whether its newest row ends an episode.
+        over: per environment, whether its newest episode is over and has all its items.
         explicit: items whose rows are not all written yet.
     """
 
@@ -65,6 +66,7 @@ class Cut:
     before: Ints
     states: tuple[Ints | None, ...]
     ended: npt.NDArray[np.bool_]
+    over: npt.NDArray[np.bool_]
     explicit: ExplicitItems
 
     @property
@@ -112,6 +114,7 @@ class OpenRows:
         self._before = np.zeros(environments, np.int64)
         self._states: tuple[Ints | None, ...] = (None,) * len(self._rules)
         self._ended = np.ones(environments, np.bool_)
+        self._over = np.zeros(environments, np.bool_)
         self._explicit = ExplicitItems.none()
 
     def at_episode_end(self) -> npt.NDArray[np.bool_]:
@@ -130,6 +133,7 @@ class OpenRows:
         *,
         closing: bool,
         pad: npt.NDArray[np.bool_] | None = None,
+        over: npt.NDArray[np.bool_] | None = None,
         explicit: ExplicitItems | None = None,
     ) -> Cut:
         """Chunks and items of new `rows` [R] (environment after environment by `offsets` [N+1]).
@@ -137,6 +141,8 @@ class OpenRows:
         Args:
             closing: no more rows will come: open windows end with what is there.
             pad: environments [N] whose last chunk is filled with padding, so that all their rows are written.
+            over: environments [N] whose newest episode is over, though no row says so. Not looked at while rows of the environment
+                wait for their chunk.
             explicit: items to make beside those of the rules, once their rows are written.
         """
         ended = self._ended_after(rows, offsets)
@@ -153,7 +159,9 @@ class OpenRows:
             payload = pending[concatenated_ranges(pending_offsets[:-1], fresh)]
             carry = pending[concatenated_ranges(pending_offsets[:-1] + fresh, counts - fresh)]
         end = self._written + fresh
-        steps = self._steps(payload, fresh, closing=closing)
+        if over is not None:
+            over = over & (counts == fresh)
+        steps = self._steps(payload, fresh, closing=closing, over=over)
         runs = [rule.items(self._with_state(steps, state)) for rule, state in zip(self._rules, self._states, strict=True)]
         waiting = self._explicit if explicit is None else self._explicit.then(explicit)
         ready, waiting = waiting.split(end)
@@ -179,6 +187,7 @@ class OpenRows:
             before=_position_at(steps, keep) if self._positions else self._before,
             states=tuple(run.state for run in runs),
             ended=ended,
+            over=(self._over & (fresh == 0)) | (over if over is not None else False),
             explicit=waiting,
         )
 
@@ -189,14 +198,24 @@ class OpenRows:
         self._open, self._open_offsets = cut.open_columns, cut.open_offsets
         self._carry, self._carry_offsets = cut.carry.copy(), cut.carry_offsets
         self._before, self._states, self._ended = cut.before, cut.states, cut.ended
-        self._explicit = cut.explicit
+        self._over, self._explicit = cut.over, cut.explicit
 
-    def _steps(self, payload: npt.NDArray[np.void], fresh: Ints, *, closing: bool) -> OpenSteps:
+    def _steps(
+        self, payload: npt.NDArray[np.void], fresh: Ints, *, closing: bool, over: npt.NDArray[np.bool_] | None
+    ) -> OpenSteps:
         columns, offsets = {name: payload[name] for name in self._names}, _offsets(fresh)
         if self._open_offsets[-1]:
             joined = {name: _joined(self._open[name], self._open_offsets, columns[name], offsets) for name in self._names}
             columns, offsets = {name: column for name, (column, _) in joined.items()}, joined["flags"][1]
-        return OpenSteps(columns=columns, offsets=offsets, fresh=fresh, before=self._before, closing=closing)
+        return OpenSteps(
+            columns=columns,
+            offsets=offsets,
+            fresh=fresh,
+            before=self._before,
+            closing=closing,
+            over=over,
+            over_before=self._over if self._over.any() else None,
+        )
 
     def _with_state(self, steps: OpenSteps, state: Ints | None) -> OpenSteps:
         return steps if state is None else steps.with_state(state)

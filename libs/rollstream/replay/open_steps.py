@@ -32,6 +32,8 @@ ENDS = int(Flag.FINAL | Flag.PAD)
 FIRST, PAD = int(Flag.FIRST), int(Flag.PAD)
 NEVER = np.iinfo(np.int64).max
 """Row at which an episode that is still open is known to be over."""
+LONG_AGO = -1
+"""Row at which an episode is known to be over whose items have all been made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,11 @@ class OpenEpisodes:
         over: Bools = self.real & (self.over_at >= self.fresh_from) & (self.over_at != NEVER)
         return over
 
+    @cached_property
+    def running(self) -> Ints:
+        """Numbers of the episodes that go on."""
+        return np.flatnonzero(self.real & (self.over_at == NEVER))
+
     def of(self, rows: Ints) -> Ints:
         """Number of the episode that each of these rows belongs to."""
         return np.searchsorted(self.start, rows, side="right") - 1
@@ -82,6 +89,8 @@ class OpenSteps:
         fresh: [N], how many rows at the end of each environment came with this flush.
         before: [N], position in its episode of the first open row.
         closing: no more rows will come, so open episodes are over.
+        over: [N], whether the newest episode of an environment is known to be over, though no row says so; None: of none.
+        over_before: [N], whether that was known with an earlier flush of the episode of the newest row that is not fresh.
         state: [N], what the rule returned as `ItemRuns.state` with the flush before; zeros at first.
     """
 
@@ -90,6 +99,8 @@ class OpenSteps:
     fresh: Ints
     before: Ints
     closing: bool = False
+    over: Bools | None = None
+    over_before: Bools | None = None
     state: Ints | None = None
 
     @property
@@ -133,6 +144,12 @@ class OpenSteps:
         over_at = np.where(final, end, np.where(newest, NEVER, end + 1))
         if self.closing:
             over_at[newest & ~final] = len(flags)
+        elif self.over is not None:
+            over_at[newest & ~final & self.over[env]] = len(flags)
+        if self.over_before is not None:
+            old = np.flatnonzero(self.over_before & (self.lengths > self.fresh))
+            last = self.offsets[1:][old] - self.fresh[old] - 1
+            over_at[np.searchsorted(start, last, side="right") - 1] = LONG_AGO
         before = np.zeros(len(start), np.int64)
         first = (start == self.offsets[env]) & ((flags[start] & FIRST) == 0)
         before[first] = self.before[env[first]]

@@ -129,7 +129,7 @@ class Pattern:
         if self.history:
             lead = np.minimum(self.history, first - episodes.start[of])
             first = first - lead
-        still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
+        still = episodes.running
         needed = np.maximum(episodes.end[still] + 1 - self.rows_needed - self.history, episodes.start[still])
         return ItemRuns(
             env=env,

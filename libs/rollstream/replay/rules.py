@@ -215,7 +215,7 @@ class EachRow:
         made = (steps.flags[steps.fresh_rows] & ENDS) == 0
         row, of = steps.fresh_rows[made], steps.fresh_of[made]
         env, first = episodes.env[of], np.maximum(row - self.history, episodes.start[of])
-        still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
+        still = episodes.running
         needed = np.maximum(episodes.end[still] + 1 - self.history, episodes.start[still])
         return ItemRuns(
             env=env,

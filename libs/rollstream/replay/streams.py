@@ -75,8 +75,11 @@ class WriterStreams:
 
     @staticmethod
     def first_seen(entry: InsertEntry) -> WriterStreams:
-        """A writer whose earlier rows, if any, are unknown here: its streams begin at the lowest row that the entry names."""
-        low = entry.keep.astype(np.int64)
+        """A writer whose earlier rows, if any, are unknown here: its streams begin at the lowest row that the entry names.
+
+        Before a first entry there are none: then they begin at row 0, so that rows which no item needs are let go of too.
+        """
+        low = entry.keep.astype(np.int64) if entry.sequence > 1 else np.zeros(len(entry.keep), np.int64)
         inside = entry.env < len(low)
         np.minimum.at(low, entry.env[inside].astype(np.int64), entry.start[inside].astype(np.int64))
         return WriterStreams(keep=low, end=low.copy(), sequence=entry.sequence - 1, pins=np.zeros(0, np.int64))

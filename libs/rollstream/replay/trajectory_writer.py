@@ -345,7 +345,8 @@ class TrajectoryWriter:
         if not (self._buffer.rows or self._explicit or (pad and self._writer.waiting_rows)):
             return WriteResult(items=0, rows=0, waited_s=0.0, keys={})
         steps = self._buffer.take()
-        over = self._buffer.begins.copy() if pad and self._chunk_rows > 1 else None
+        over = self._buffer.begins.copy()
+        filled = over if pad and self._chunk_rows > 1 else None
         if not self._writer.holds(self._batch):
             self._explicit_sent = len(self._explicit)
         explicit = None
@@ -357,7 +358,8 @@ class TrajectoryWriter:
             steps.offsets,
             deadline_s=deadline.remaining_s(),
             beyond_bound=beyond_bound,
-            pad=over,
+            pad=filled,
+            over=over,
             explicit=explicit,
             source=self._batch,
         )
@@ -365,6 +367,6 @@ class TrajectoryWriter:
         self._batch = object()
         del self._explicit[: self._explicit_sent]
         self._buffer.clear()
-        if over is not None:
+        if filled is not None:
             self._buffer.skip(np.where(over, -self._buffer.total % self._chunk_rows, 0))
         return result

@@ -89,7 +89,7 @@ class Windows:
     def _keep(self, steps: OpenSteps) -> Ints:
         """Rows from the first start whose window is not whole, and its lead."""
         episodes = steps.episodes
-        still = np.flatnonzero(episodes.newest & (episodes.over_at > episodes.end) & episodes.real)
+        still = episodes.running
         newest = episodes.last_position[still]
         begin = -(-np.maximum(0, newest + 1 - self.length) // self.stride) * self.stride
         if self.tail == "aligned":

@@ -3,10 +3,9 @@
     append(rollout) ─▶ room? ─▶ cut ─▶ MSET rows of all environments + XADD one entry with the new items of all tables
                                        └─ not waited for: the next flush is made while Redis works, and sent once this one is in
 
-Rows are stored once, whatever number of items and tables use them. A writer runs ahead of its shard by a bounded amount (`Room`);
-when the limiter holds inserts back it waits, and after its deadline says which table, in which state, and who waits for whom. A
-flush that Redis could not take (no memory, away) is held and sent before anything else; `append` may be called again with the
-same rollout after an error, and nothing is lost or written twice.
+Rows are stored once, whatever number of items and tables use them. A writer runs ahead of its shard by a bounded amount (`Room`),
+then waits, and after its deadline says for whom. A flush that Redis could not take is held and sent before anything else; `append`
+may be called again with the same rollout after an error, and nothing is lost or written twice.
 """
 
 from __future__ import annotations
@@ -169,6 +168,7 @@ class TableWriter:
         deadline_s: float | None = None,
         beyond_bound: bool = False,
         pad: npt.NDArray[np.bool_] | None = None,
+        over: npt.NDArray[np.bool_] | None = None,
         explicit: ExplicitItems | None = None,
         priority: npt.NDArray[np.float32] | None = None,
         source: object = None,
@@ -177,6 +177,7 @@ class TableWriter:
 
         Args:
             pad: environments whose last chunk is filled up, so that all their rows are written now.
+            over: environments whose newest episode is over, though no final row says so.
             explicit: items to make beside those of the rules, with keys from `take_keys`.
             priority: of the items that this call makes, in order; None: what the rules say.
             source: what a repeated call is known by; by default `rows`.
@@ -195,7 +196,7 @@ class TableWriter:
                 return self._result(done, waited_s + self._sender.waited_s)
         if not (beyond_bound and self._table_exists()):
             waited_s += self._wait_for_room(deadline)
-        made = self._make(rows, offsets, closing=False, pad=pad, explicit=explicit, priority=priority, source=source)
+        made = self._make(rows, offsets, closing=False, pad=pad, over=over, explicit=explicit, priority=priority, source=source)
         done = self._send(made, deadline)
         return self._result(done, waited_s + self._sender.waited_s)
 
@@ -283,10 +284,11 @@ class TableWriter:
         closing: bool,
         source: object,
         pad: npt.NDArray[np.bool_] | None = None,
+        over: npt.NDArray[np.bool_] | None = None,
         explicit: ExplicitItems | None = None,
         priority: npt.NDArray[np.float32] | None = None,
     ) -> _Held:
-        cut = self._rows.cut(rows, offsets, closing=closing, pad=pad, explicit=explicit)
+        cut = self._rows.cut(rows, offsets, closing=closing, pad=pad, over=over, explicit=explicit)
         values, chunk_bytes = self._sender.encode(cut.payload)
         entry = entry_of(
             cut,

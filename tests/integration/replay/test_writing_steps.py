@@ -212,6 +212,22 @@ def test_a_step_that_a_rule_could_not_take_is_refused_and_the_writer_goes_on(log
     assert sum(entry.items for entry in log.entries()) == 8 + 1 + 2
 
 
+def test_an_episode_that_was_cut_has_all_its_items_with_the_next_flush(log: Any) -> None:
+    log.create()
+    writer = log.writer({"replay": NStep(3)}, keep_steps=5)
+    for number in range(4):
+        writer.append(at(number))
+    writer.end_episode([0])
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded, match="its rows to be admitted"):
+            writer.flush(deadline_s=0.05)
+    assert [sorted(runs(entry)) for entry in log.entries()] == [[(0, 0, 4), (0, 1, 3), (0, 2, 2), (1, 0, 4)]]
+    writer.append(at(4))
+    with pytest.raises(DeadlineExceeded, match="its rows to be admitted"):
+        writer.flush(deadline_s=0.05)
+    assert runs(log.entries()[-1]) == [(1, 1, 4)]
+
+
 def test_keys_stay_unique_when_a_flush_has_to_be_repeated(log: Any, store: Store) -> None:
     log.create()
     writer = log.writer({"replay": EachRow()}, flush_steps=2, deadline_s=0.1)

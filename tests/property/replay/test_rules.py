@@ -164,11 +164,20 @@ def streams(draw: Any) -> list[list[int]]:
     chunk_rows=st.integers(1, 4),
     pieces=st.lists(st.tuples(*[st.integers(0, 6)] * ENVIRONMENTS), max_size=12),
     retried=st.booleans(),
+    telling=st.booleans(),
+    keep_rows=st.integers(0, 4),
 )
 def test_items_are_those_of_whole_episodes_however_the_rows_are_cut(
-    stream: list[list[int]], chosen: list[Any], chunk_rows: int, pieces: list[tuple[int, ...]], retried: bool
+    *,
+    stream: list[list[int]],
+    chosen: list[Any],
+    chunk_rows: int,
+    pieces: list[tuple[int, ...]],
+    retried: bool,
+    telling: bool,
+    keep_rows: int,
 ) -> None:
-    state = OpenRows(DTYPE, environments=ENVIRONMENTS, rule=chosen, chunk_rows=chunk_rows)
+    state = OpenRows(DTYPE, environments=ENVIRONMENTS, rule=chosen, chunk_rows=chunk_rows, keep_rows=keep_rows)
     at = [0] * ENVIRONMENTS
     made: list[Item] = []
     keep = np.zeros(ENVIRONMENTS, np.int64)
@@ -183,9 +192,10 @@ def test_items_are_those_of_whole_episodes_however_the_rows_are_cut(
         rows["data"] = rows["value"] % 3
         at = [start + len(part) for start, part in zip(at, parts, strict=True)]
         offsets = np.cumsum([0, *map(len, parts)])
+        over = np.array([telling and flags[row : row + 1] == [Flag.FIRST] for flags, row in zip(stream, at, strict=True)])
         if retried:
-            state.cut(rows, offsets, closing=piece is None)
-        cut = state.cut(rows, offsets, closing=piece is None)
+            state.cut(rows, offsets, closing=piece is None, over=over)
+        cut = state.cut(rows, offsets, closing=piece is None, over=over)
         items = cut.items
         end = items.start.astype(int) + items.length
         assert (end <= cut.end.astype(int)[items.env]).all(), "an item never points at rows that are not there"

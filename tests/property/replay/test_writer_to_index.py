@@ -45,6 +45,7 @@ def flags_of(lengths: list[int], *, final: bool) -> list[int]:
     chunk_rows=st.integers(1, 3),
     lengths=st.lists(st.integers(1, 8), min_size=1, max_size=5),
     final=st.booleans(),
+    encoded=st.booleans(),
     pieces=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans(), st.booleans()), min_size=1, max_size=10),
 )
 def test_the_index_holds_every_item_and_lets_go_of_every_chunk(
@@ -54,6 +55,7 @@ def test_the_index_holds_every_item_and_lets_go_of_every_chunk(
     chunk_rows: int,
     lengths: list[int],
     final: bool,
+    encoded: bool,
     pieces: list[tuple[int, int, bool, bool]],
 ) -> None:
     spec = TableSpec(name="first", max_items=10_000, rows=ROWS, chunk_rows=chunk_rows)
@@ -86,7 +88,10 @@ def test_the_index_holds_every_item_and_lets_go_of_every_chunk(
             )
             ordinal += 1
         cut = state.cut(rows, np.cumsum([0, *map(len, parts)]), closing=piece is None, explicit=explicit)
-        entry = decode_insert(encode_insert(entry_of(cut, writer=WRITER, sequence=sequence, first_ordinal=ordinal, rules=tables)))
+        sizes = np.full(len(cut.chunk_no), 7, np.uint32) if encoded else None
+        entry = decode_insert(
+            encode_insert(entry_of(cut, writer=WRITER, sequence=sequence, first_ordinal=ordinal, rules=tables, chunk_bytes=sizes))
+        )
         state.advance(cut)
         chunks += len(cut.chunk_no)
         assert group.begin(entry)
@@ -120,4 +125,5 @@ def test_the_index_holds_every_item_and_lets_go_of_every_chunk(
     for name in group.tables:
         group.delete(DeleteEntry(keys=np.zeros(0, np.uint64), reset=name))
     group.forget_writer(WRITER)
-    assert len(group.take_garbage()) == chunks
+    garbage = len(group.take_garbage())
+    assert garbage == chunks, (first, second, chunk_rows, lengths, final, pieces)
