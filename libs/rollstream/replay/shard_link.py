@@ -113,7 +113,8 @@ class ShardLink:
             try:
                 reply = self._connection.receive(timeout_s=deadline_s + self._slack_s)
             except OSError as error:
-                self._connection, problem = None, f"{self._connection.url}: {error}"
+                problem = f"{self._connection.url}: {error}"
+                self._connection = None
             else:
                 if reply.status != 503:
                     return _checked(reply)
