@@ -99,20 +99,27 @@ class Lease:
         def operation(client: redis.Redis) -> None:
             with client.pipeline(transaction=True) as pipeline:
                 pipeline.watch(self.key, self._token_key)  # type: ignore[no-untyped-call]
-                held: bytes | None = pipeline.get(self.key)  # type: ignore[assignment]
-                newest = int(pipeline.get(self._token_key) or 0)
-                if held not in (None, self._value) or newest != self.token:
-                    raise self._lost(held)
-                pipeline.multi()
-                if held is None:
-                    pipeline.set(self.key, self._value, px=_milliseconds(self.ttl_s))
-                else:
+                if self._require_ours(pipeline):
+                    # Not in a transaction: Redis 7.0 queues no command of any kind while its memory is full. Should the lease run
+                    # out just now and be taken by another, theirs is prolonged, and we notice.
                     pipeline.pexpire(self.key, _milliseconds(self.ttl_s))
+                    if self._require_ours(pipeline):
+                        return
+                pipeline.multi()
+                pipeline.set(self.key, self._value, px=_milliseconds(self.ttl_s))
                 pipeline.execute()
 
         started_s = self._store.clock.monotonic_s()
         self._store.run(f"renew the lease {self.key}", operation, deadline_s=deadline_s)
         self._renewed_s = started_s
+
+    def _require_ours(self, pipeline: Pipeline) -> bool:
+        """Whether the lease is held; raises when another has or had it."""
+        held: bytes | None = pipeline.get(self.key)  # type: ignore[assignment]
+        newest = int(pipeline.get(self._token_key) or 0)  # type: ignore[arg-type]
+        if held not in (None, self._value) or newest != self.token:
+            raise self._lost(held)
+        return held is not None
 
     def release(self) -> None:
         """Give it back; nothing happens when it is no longer ours."""
