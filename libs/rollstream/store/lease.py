@@ -116,7 +116,7 @@ class Lease:
     def _require_ours(self, pipeline: Pipeline) -> bool:
         """Whether the lease is held; raises when another has or had it."""
         held: bytes | None = pipeline.get(self.key)  # type: ignore[assignment]
-        newest = int(pipeline.get(self._token_key) or 0)  # type: ignore[arg-type]
+        newest = int(pipeline.get(self._token_key) or 0)
         if held not in (None, self._value) or newest != self.token:
             raise self._lost(held)
         return held is not None
