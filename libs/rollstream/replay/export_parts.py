@@ -95,10 +95,13 @@ def parts_of_buffer(buffer: bytes | bytearray | memoryview, *, what: str) -> Ite
 
 
 def parts_of_file(path: Path, *, what: str) -> Iterator[ExportPart]:
-    """The parts in a file, one in memory at a time; raises as `parts_of_buffer`."""
-    with path.open("rb", buffering=0) as file:
-        for place in list(_places(path.stat().st_size, lambda offset, count: _read(file, offset, count), what=what)):
-            yield _part(place, _read(file, place.offset, place.bytes), what)
+    """The parts in a file, one in memory at a time; raises as `parts_of_buffer`, and a `CheckpointError` where it cannot be read."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            for place in list(_places(path.stat().st_size, lambda offset, count: _read(file, offset, count), what=what)):
+                yield _part(place, _read(file, place.offset, place.bytes), what)
+    except OSError as error:
+        raise CheckpointError(f"{what} cannot be read: {error.strerror}; exports are files that export_to wrote") from error
 
 
 def verify_export(path: Path) -> dict[str, Any]:

@@ -68,6 +68,11 @@ def test_one_changed_byte_is_found(tmp_path: Path) -> None:
         list(parts_of_buffer(data, what="export"))
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="nowhere cannot be read: No such file or directory; exports are files"):
+        verify_export(tmp_path / "nowhere")
+
+
 def test_foreign_bytes_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="begins with b'PK.*this release reads b'RSEX' layout 1; export the table again"):
         list(parts_of_buffer(b"PK\x03\x04" + bytes(200), what="export"))
