@@ -242,7 +242,11 @@ class Upkeep:
             while True:
                 await asyncio.sleep(pause_s)
                 pause_s = self._sweep_every_s
-                deleted = await sweep.look(reader)
+                try:
+                    deleted = await sweep.look(reader)
+                except StoreUnavailable as error:
+                    _LOG.warning("the look for rows that nobody needs was given up, there will be another: %s", error)
+                    continue
                 if deleted:
                     _LOG.warning("deleted %d chunks of rows that no item and no writer needed", deleted)
         finally:
