@@ -2,7 +2,8 @@
 
     key ─▶ page (key >> 10) ─▶ searched in the sorted list of pages that are in use ─▶ 1024 slots of that page
 
-Four bytes an item where keys are dense, no loop per item. A page goes when its last item goes.
+Four bytes an item where keys are dense, no loop per item. A page goes when its last item goes; where many have few items left,
+theirs go into a list of stray keys.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+
+from rollstream.replay.stray_keys import StrayKeys
 
 __all__ = ["KeyMap"]
 
@@ -22,6 +25,10 @@ PAGE = 1 << PAGE_BITS
 BITS = np.uint64(PAGE_BITS)
 WITHIN = np.uint64(PAGE - 1)
 ONE = np.int32(1)
+SPARSE = PAGE // 4
+"""A page with fewer keys takes more memory than they would in a list."""
+MANY = 4096
+MANY_PAGES = 16
 
 
 class KeyMap:
@@ -40,22 +47,32 @@ class KeyMap:
         self._entries = np.zeros(0, np.int32)  # slot + 1; 0: none
         self._held = np.zeros(0, np.int32)
         self._free: list[int] = []
+        self._stray = StrayKeys()
+        self._look_again_at = MANY_PAGES
 
     def find(self, keys: Keys) -> tuple[Ints, npt.NDArray[np.bool_]]:
         """Slots [K] of `keys` [K] and whether there is one; where not, the slot is 0 and must not be used."""
         if not len(self._pages):
-            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-        at, known = self._search(keys >> BITS)
-        slots = self._entries[self._entry(at, keys)].astype(np.int64) - 1
-        known &= slots >= 0
-        slots[~known] = 0
+            slots, known = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        else:
+            at, known = self._search(keys >> BITS)
+            slots = self._entries[self._entry(at, keys)].astype(np.int64) - 1
+            known &= slots >= 0
+            slots[~known] = 0
+        if len(self._stray) and not known.all():
+            where = np.flatnonzero(~known)
+            slots[where], known[where] = self._stray.find(keys[where])
         return slots, known
 
     def insert(self, keys: Keys, slots: Ints) -> None:
         """Note the slots [K] of new `keys` [K], which are distinct."""
+        if len(self._free) <= len(keys) // PAGE + 1:  # more pages may be needed than there are
+            self._give_up_sparse_pages()
         if _consecutive(keys):
             self._insert_run(int(keys[0]), slots)
             return
+        if len(keys) >= MANY:
+            keys, slots = self._without_stray(keys, slots)
         pages = keys >> BITS
         at, known = self._search(pages) if len(self._pages) else (slots, np.zeros(len(keys), np.bool_))
         if not known.all():
@@ -66,6 +83,10 @@ class KeyMap:
 
     def remove(self, keys: Keys) -> None:
         """Forget `keys` [K], all of them known and distinct."""
+        if len(self._stray):
+            keys = keys[~self._stray.remove(keys)]
+            if not len(keys):
+                return
         if _consecutive(keys):
             self._remove_run(int(keys[0]), len(keys))
             return
@@ -100,6 +121,34 @@ class KeyMap:
                 gone.append(at)
         if gone:
             self._drop_pages(np.array(gone))
+
+    def _without_stray(self, keys: Keys, slots: Ints) -> tuple[Keys, Ints]:
+        """Many keys at once, as of a restored table: those that lie far apart get no pages. Returns the others."""
+        _, page, count = np.unique(keys >> BITS, return_inverse=True, return_counts=True)
+        dense = count[page] >= SPARSE
+        if not dense.all():
+            self._stray.add(keys[~dense], slots[~dense])
+        return keys[dense], slots[dense]
+
+    def _give_up_sparse_pages(self) -> None:
+        """Where items leave in another order than they came, pages with few keys left would pile up: keep their keys in a list."""
+        if len(self._pages) < self._look_again_at:
+            return
+        sparse = np.flatnonzero(self._held[self._places] < SPARSE)
+        if 2 * len(sparse) < len(self._pages):
+            self._look_again_at = len(self._pages) + len(self._pages) // 8
+            return
+        self._look_again_at = MANY_PAGES
+        by_page = self._entries.reshape(-1, PAGE)
+        for begin in range(0, len(sparse), 1024):
+            at = sparse[begin : begin + 1024]
+            places = self._places[at]
+            page, within = np.nonzero(by_page[places])
+            keys = (self._pages[at[page]] << BITS) | within.astype(np.uint64)
+            self._stray.add(keys, by_page[places[page], within].astype(np.int64) - 1)
+            by_page[places] = 0
+            self._held[places] = 0
+        self._drop_pages(sparse)
 
     def _drop_pages(self, gone: Ints) -> None:
         self._free += self._places[gone].tolist()
