@@ -32,6 +32,7 @@ from rollstream.replay.spec import TableSpec
 from rollstream.replay.spec_changes import changed_spec, require_same
 from rollstream.replay.table import Table
 from rollstream.replay.table_state import table_state
+from rollstream.replay.uninterrupted import uninterrupted
 from rollstream.store import ChunkReader
 
 __all__ = ["LocalLink"]
@@ -147,7 +148,8 @@ class LocalLink:
     def _restored(self, table_id: str, body: bytes, *, keep_limiter: bool) -> int:
         rows = self._shards.rows_of(table_id, self._shard)
         state = unpack(body, what=f"index for table {table_id}")
-        count = rows.shard.replace(state, table_id=table_id, keep_limiter=keep_limiter)
+        with uninterrupted():
+            count = rows.shard.replace(state, table_id=table_id, keep_limiter=keep_limiter)
         rows.save()
         return count
 

@@ -26,6 +26,7 @@ from rollstream.replay.position import TableCounts
 from rollstream.replay.samples import SampleReply, SampleRequest
 from rollstream.replay.shard import Guard, TableShard
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.uninterrupted import uninterrupted
 from rollstream.store import Address, ChunkReader, Lease, Store, keys
 from rollstream.store.retry import is_out_of_memory
 
@@ -153,8 +154,9 @@ class LocalShards:
                 require_memory(
                     self.store, table_id, spec, {other: self.spec(other) for other in self._primary if other != table_id}
                 )
-            for rows in self._of(table_id):
-                rows.shard.tables[table_id].apply(spec)
+            with uninterrupted():
+                for rows in self._of(table_id):
+                    rows.shard.tables[table_id].apply(spec)
             self._write_spec(table_id, spec)
             self._changed.notify_all()
 
@@ -246,10 +248,11 @@ class LocalShards:
             while full and self._rows:
                 cursors = {rows.log_key: rows.shard.cursor for rows in self._rows.values()}
                 read: Any = self.store.run("read the logs", partial(read_logs, cursors=cursors, count=READ_ENTRIES))
-                for rows in self._rows.values():
-                    rows.take(read.get(rows.log_key, ()))
+                with uninterrupted():
+                    for rows in self._rows.values():
+                        rows.take(read.get(rows.log_key, ()))
+                    self._share_counts()
                 full = any(len(entries) >= READ_ENTRIES for entries in read.values())
-                self._share_counts()
             acknowledge = acknowledge or self.clock.monotonic_s() < self._writers_wait_until_s
             for rows in self._rows.values():
                 rows.upkeep(acknowledge=acknowledge)
@@ -274,9 +277,11 @@ class LocalShards:
                     raise TableError(f"table {table_id} can never serve this batch: {problem}")
             while True:
                 self.pump()
-                reply = rows.shard.sample(table, request)
+                with uninterrupted():
+                    reply = rows.shard.sample(table, request)
+                    if reply is not None:
+                        rows.admit()
                 if reply is not None:
-                    rows.admit()
                     self._changed.notify_all()
                     return reply
                 request = replace(request, consumed=0)
