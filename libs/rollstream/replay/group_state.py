@@ -148,8 +148,9 @@ def load_snapshot(group: TableGroup, state: PackedArrays) -> None:
 
 def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
     items = table.items
-    columns = {name: getattr(items, name)[: items.high].copy() for name in ("alive", *ITEM_COLUMNS)}
-    columns["free_slot"] = items.free_slots().copy()
+    records = items.copied()
+    columns: dict[str, npt.NDArray[Any]] = {name: records[name] for name in ITEM_COLUMNS}
+    columns |= {"alive": items.alive[: items.high].copy(), "free_slot": items.free_slots().copy()}
     return columns | {name: order.copy() for name, order in table.selector_orders().items()}
 
 

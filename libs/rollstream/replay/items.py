@@ -103,6 +103,11 @@ class Items:
         self._free[: len(free)] = free
         self._free_head = 0
 
+    def copied(self) -> npt.NDArray[np.void]:
+        """A copy of all records of slots that were ever used."""
+        copy: npt.NDArray[np.void] = self._bytes[: self.high].copy().view(RECORD)
+        return copy
+
     def allocate(self, records: npt.NDArray[np.void]) -> Ints:
         """Put new items, whose `records` [K] lack only the number, into free slots, numbered in order; returns the slots.
 
