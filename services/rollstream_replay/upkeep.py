@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rollstream.errors import StoreUnavailable
+from rollstream.replay.group_state import room_for
 from rollstream.replay.shard import LogEntries
 from rollstream.store import Changes, ChunkReader, keys
 from rollstream.store.retry import is_out_of_memory
@@ -85,9 +86,10 @@ class Upkeep:
     async def save_snapshot(self, rows: ServedRows) -> bool:
         """Save the index of a row space now; False while an entry is half admitted, or Redis is full."""
         shard, server = rows.shard, self._server
-        if shard.group.admitting is not None:
+        room = await server.in_thread(lambda: room_for(shard.group))
+        if shard.group.admitting is not None or not server.holds(rows):
             return False
-        snapshot = shard.snapshot()
+        snapshot = shard.snapshot(room)
         try:
             async with rows.writing:
                 if not server.holds(rows):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,11 @@ from rollstream.replay.spec import TableSpec
 from rollstream.replay.streams import WriterStreams
 from rollstream.replay.table import Table
 
-__all__ = ["CapturedState", "capture", "load_snapshot"]
+__all__ = ["CapturedState", "SnapshotRoom", "capture", "load_snapshot", "room_for"]
 
 Ints = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
+SnapshotRoom: TypeAlias = dict[str, npt.NDArray[np.void]]
 ITEM_COLUMNS = ("key", "number", "run", "offset", "length", "lead", "priority", "version", "born", "times_sampled")
 RUN_COLUMNS = ("writer", "env", "start")
 
@@ -59,8 +60,13 @@ class CapturedState:
         return PackedArrays(facts=self.facts, arrays=arrays)
 
 
-def capture(group: TableGroup) -> CapturedState:
-    """Copy everything that `load_snapshot` needs to make an equal group."""
+def room_for(group: TableGroup) -> SnapshotRoom:
+    """Memory that `capture` can fill. Getting memory from the system takes longer than the copy; this may be done in any thread."""
+    return {name: table.items.room() for name, table in list(group.tables.items())}
+
+
+def capture(group: TableGroup, room: SnapshotRoom | None = None) -> CapturedState:
+    """Copy everything that `load_snapshot` needs to make an equal group; into `room`, where there is some."""
     if group.admitting is not None:
         raise TableError("table state is taken between two entries; one is half admitted")
     rows = group.rows
@@ -77,7 +83,7 @@ def capture(group: TableGroup) -> CapturedState:
         "stream_run": np.concatenate([nothing, *(stream.run_place for stream in streams)]).astype(np.int32),
     }
     shared |= {f"run_{name}": getattr(rows.runs, name)[: rows.runs.high].copy() for name in RUN_COLUMNS}
-    tables = {name: _columns(table) for name, table in group.tables.items()}
+    tables = {name: _columns(table, (room or {}).get(name)) for name, table in group.tables.items()}
     facts = {
         "row_clock": rows.row_clock,
         "newest_version": rows.newest_version,
@@ -146,9 +152,9 @@ def load_snapshot(group: TableGroup, state: PackedArrays) -> None:
         table.fit()
 
 
-def _columns(table: Table) -> dict[str, npt.NDArray[Any]]:
+def _columns(table: Table, room: npt.NDArray[np.void] | None) -> dict[str, npt.NDArray[Any]]:
     items = table.items
-    records = items.copied()
+    records = items.copied(room)
     columns: dict[str, npt.NDArray[Any]] = {name: records[name] for name in ITEM_COLUMNS}
     columns |= {"alive": items.alive[: items.high].copy(), "free_slot": items.free_slots().copy()}
     return columns | {name: order.copy() for name, order in table.selector_orders().items()}

@@ -39,6 +39,7 @@ Flags stand apart, since all of them are looked through now and then.
 """
 PLAIN = np.dtype((np.void, RECORD.itemsize))
 """A record as so many bytes: NumPy copies records by fields, ten times as slow, unless it does not see them."""
+ROOM_SLOTS = 65_536
 FLAGS = ("alive", "condemned", "gated")
 ITEM_BYTES = RECORD.itemsize + len(FLAGS)
 
@@ -103,10 +104,17 @@ class Items:
         self._free[: len(free)] = free
         self._free_head = 0
 
-    def copied(self) -> npt.NDArray[np.void]:
-        """A copy of all records of slots that were ever used."""
-        copy: npt.NDArray[np.void] = self._bytes[: self.high].copy().view(RECORD)
-        return copy
+    def copied(self, room: npt.NDArray[np.void] | None = None) -> npt.NDArray[np.void]:
+        """A copy of all records of slots that were ever used; in `room`, when it is large enough."""
+        if room is None or len(room) < self.high:
+            room = np.empty(self.high, PLAIN)
+        room[: self.high] = self._bytes[: self.high]
+        records: npt.NDArray[np.void] = room[: self.high].view(RECORD)
+        return records
+
+    def room(self) -> npt.NDArray[np.void]:
+        """Memory for a copy of all records that is the process' own already; a little more than is needed now. From any thread."""
+        return np.full(self.high + ROOM_SLOTS, b"", PLAIN)
 
     def allocate(self, records: npt.NDArray[np.void]) -> Ints:
         """Put new items, whose `records` [K] lack only the number, into free slots, numbered in order; returns the slots.

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from rollstream.errors import SchemaMismatch
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.group import TableGroup
-from rollstream.replay.group_state import CapturedState, capture, load_snapshot
+from rollstream.replay.group_state import CapturedState, SnapshotRoom, capture, load_snapshot
 from rollstream.replay.log import DeleteEntry, InsertEntry, UpdateEntry, decode_delete, decode_insert, decode_update
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.position import Position, TableCounts, read_position
@@ -278,9 +278,9 @@ class TableShard:
         """Whether a snapshot would save a restart reading anything."""
         return self.group.admitting is None and self._items_since_snapshot > 0
 
-    def snapshot(self) -> Snapshot:
-        """The state now, to be saved with `save_snapshot`; it goes with the position `after` which the log is read again."""
-        state = capture(self.group)
+    def snapshot(self, room: SnapshotRoom | None = None) -> Snapshot:
+        """The state now, to be saved with `save_snapshot`; `room` for it makes it faster (`group_state.room_for`)."""
+        state = capture(self.group, room)
         self._items_since_snapshot = 0
         self._generation += 1
         return Snapshot(state=state, generation=self._generation, after=self._admitted_id if self._line else self.cursor)
