@@ -84,6 +84,8 @@ class Run:
     batch_max_ms: float
     client_cpu_us_per_item: float
     server_cpu_us_per_item: float
+    each_server_cpu_us_per_item: tuple[float, ...]
+    """Of each process that serves; ours are Redis and the shard, in this order."""
     other_cores: float
 
 
@@ -125,6 +127,7 @@ class Figure:
     batch_max_ms: float
     client_cpu_us_per_item: float
     server_cpu_us_per_item: float
+    each_server_cpu_us_per_item: tuple[float, ...]
     other_cores: float
 
 
@@ -143,6 +146,10 @@ def figure_of(variant: Variant, runs: Sequence[Run]) -> Figure:
         batch_max_ms=round(max(run.batch_max_ms for run in runs), 3),
         client_cpu_us_per_item=median("client_cpu_us_per_item", 3),
         server_cpu_us_per_item=median("server_cpu_us_per_item", 3),
+        each_server_cpu_us_per_item=tuple(
+            float(round(statistics.median(each), 3))
+            for each in zip(*(run.each_server_cpu_us_per_item for run in runs), strict=True)
+        ),
         other_cores=round(max(run.other_cores for run in runs), 2),
     )
 
@@ -151,10 +158,11 @@ def run_clients(
     clients: Sequence[LineProcess], message: Mapping[str, Any], *, servers: Sequence[int], seconds: float, clock: Clock
 ) -> tuple[Run, list[dict[str, Any]]]:
     """Let `clients` do the same at the same time; what came of it, and their answers."""
-    server_before_s, busy_before_s, began_s = cpu_s(servers), busy_s(), clock.monotonic_s()
+    before_s, busy_before_s, began_s = [cpu_s(pid) for pid in servers], busy_s(), clock.monotonic_s()
     answers = ask_all(clients, deadline_s=seconds + ANSWER_WITHIN_S, **message)
     wall_s = clock.monotonic_s() - began_s
-    server_s, busy = cpu_s(servers) - server_before_s, busy_s() - busy_before_s
+    each_s, busy = [cpu_s(pid) - before for pid, before in zip(servers, before_s, strict=True)], busy_s() - busy_before_s
+    server_s = sum(each_s)
     client_s = sum(answer["cpu_s"] for answer in answers)
     items = max(1, sum(answer["all_items"] for answer in answers))
     batch_ms = np.concatenate([np.array(answer["batch_ms"], np.float64) for answer in answers])
@@ -165,16 +173,17 @@ def run_clients(
         batch_max_ms=float(batch_ms.max()),
         client_cpu_us_per_item=1e6 * client_s / items,
         server_cpu_us_per_item=1e6 * server_s / items,
+        each_server_cpu_us_per_item=tuple(1e6 * one / items for one in each_s),
         other_cores=max(0.0, busy - server_s - client_s) / wall_s,
     )
     return run, answers
 
 
-def cpu_s(pids: Sequence[int]) -> float:
-    """Processor seconds that these processes have used."""
+def cpu_s(pid: int) -> float:
+    """Processor seconds that a process has used."""
     import psutil
 
-    return float(sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids))
+    return float(sum(psutil.Process(pid).cpu_times()[:2]))
 
 
 def busy_s() -> float:

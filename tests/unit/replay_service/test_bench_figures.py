@@ -45,6 +45,7 @@ class Scripted:
             batch_max_ms=3.0,
             client_cpu_us_per_item=1.0,
             server_cpu_us_per_item=3.0,
+            each_server_cpu_us_per_item=(1.0, 2.0),
             other_cores=0.1,
         )
 
@@ -74,6 +75,7 @@ def test_a_figure_is_the_median_of_its_runs_without_the_trial() -> None:
     assert figure["runs_items_per_s"] == (80.0, 120.0, 100.0)
     assert figure["items_per_s"] == 100.0
     assert figure["variant"] == "flush 256"
+    assert figure["each_server_cpu_us_per_item"] == (1.0, 2.0)
 
 
 def test_ratios_are_ours_over_each_api_of_theirs() -> None:
