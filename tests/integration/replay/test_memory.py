@@ -16,7 +16,18 @@ import pytest
 
 from rollstream.clock import SystemClock
 from rollstream.metrics import Waits
-from rollstream.replay import EachRow, Fifo, MinHeap, Prioritized, TableClient, TableGroup, TableSpec, TableWriter, Uniform
+from rollstream.replay import (
+    EachRow,
+    Fifo,
+    LocalReplay,
+    MinHeap,
+    Prioritized,
+    TableClient,
+    TableGroup,
+    TableSpec,
+    TableWriter,
+    Uniform,
+)
 from rollstream.replay.log import InsertEntry, UpdateEntry
 from rollstream.replay.table_memory import SHARD_WORKING_BYTES
 from rollstream.store import Address, Store
@@ -127,6 +138,22 @@ def test_redis_and_shard_stay_within_the_formula_while_a_table_turns_over_ten_ti
     )
     assert peaks.redis_bytes <= 1.2 * redis_bytes
     assert peaks.shard_bytes <= 1.2 * shard_bytes
+
+
+def test_redis_stays_within_the_formula_while_a_table_in_this_process_turns_over_ten_times(
+    *, watched: Any, spec: Any, store: Store, address: Address
+) -> None:
+    made = spec(max_items=30_000, rows=[("x", "<f4", [100])], unread_entries=2)
+    with LocalReplay(store=store, address=address, tables=[made]) as replay:
+        writer, (rows, offsets) = replay.writer("replay", EachRow(), environments=ENVIRONMENTS), make_rows(made, 256)
+        with watched(psutil.Process()) as peaks:
+            for _ in range(300):
+                writer.append_rows(rows, offsets)
+            writer.flush(deadline_s=30.0)
+        writer.close()
+        assert replay.client("replay").info()["items"] == 30_000
+    in_flight_bytes = made.unread_entries * len(rows) * made.chunk_memory_bytes("local.replay")
+    assert peaks.redis_bytes <= 1.2 * (made.predicted_bytes("local.replay") + in_flight_bytes)
 
 
 @pytest.mark.parametrize(
