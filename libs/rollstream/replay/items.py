@@ -39,7 +39,6 @@ Flags stand apart, since all of them are looked through now and then.
 """
 PLAIN = np.dtype((np.void, RECORD.itemsize))
 """A record as so many bytes: NumPy copies records by fields, ten times as slow, unless it does not see them."""
-ROOM_SLOTS = 65_536
 FLAGS = ("alive", "condemned", "gated")
 ITEM_BYTES = RECORD.itemsize + len(FLAGS)
 
@@ -114,7 +113,7 @@ class Items:
 
     def room(self) -> npt.NDArray[np.void]:
         """Memory for a copy of all records that is the process' own already; a little more than is needed now. From any thread."""
-        return np.full(self.high + ROOM_SLOTS, b"", PLAIN)
+        return np.full(self.high + self.high // 32 + 1024, b"", PLAIN)
 
     def allocate(self, records: npt.NDArray[np.void]) -> Ints:
         """Put new items, whose `records` [K] lack only the number, into free slots, numbered in order; returns the slots.
