@@ -65,7 +65,7 @@ async def get_table(request: Request, parts: Parts, experiment: ExperimentId, na
 
 @router.patch(
     "/{name}",
-    responses=responses(403, 404, 409, 422, 503),
+    responses=responses(400, 403, 404, 409, 422, 503),
     dependencies=[Depends(require_operator)],
     summary="Change a living replay table",
 )
