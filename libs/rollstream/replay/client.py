@@ -9,6 +9,7 @@ shard and replaced by another sample. Every call has a deadline, and a person's 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, Deadline
-from rollstream.errors import ConfigError, DeadlineExceeded, TableError
+from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, TableError
 from rollstream.replay.keyed_items import DeleteResult, KeyedItems, UpdateResult
 from rollstream.replay.row_fetch import FetchedRows
 from rollstream.replay.sample import Sample
@@ -201,6 +202,10 @@ class TableClient:
             items, fetched = self._replace_missing(items, fetched, deadline)
         self._held = None
         draws.used(items.keys)
+        if self._settings.ahead_batches and draws.ready_items == batch_items:
+            with contextlib.suppress(RollstreamError):  # the next call will meet it again
+                self._held = draws.next(batch_items, deadline=deadline)  # does not wait: while this batch is used, Redis gets
+                self._rows.ask(self._held.items)  # the rows of the next
         weights = None
         if self._importance is not None:
             weights = self._importance.of(items.probability, table_items=items.table_items, min_probability=drawn.min_probability)
@@ -210,6 +215,8 @@ class TableClient:
     def can_sample(self, *, batch_items: int) -> bool:
         """Whether `sample` would not have to wait for the limiter now; False while a shard is away."""
         self._own()
+        if self._held is not None and len(self._held.items) == batch_items:
+            return True
         if self._draws is not None and self._draws.ready_items == batch_items:
             return True
         return self._control.can_sample(batch_items)

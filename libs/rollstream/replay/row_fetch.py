@@ -102,6 +102,7 @@ class RowFetch:
         self._dtype = spec.row_spec.dtype
         self._codec = Codec(spec) if spec.resolved_encoding == "zstd" else None
         self._repeats_pay = self._codec is not None or spec.chunk_bytes >= REPEATS_PAY_BYTES
+        self._asked: tuple[SampledItems, _Chunks] | None = None
 
     def read(self, items: SampledItems) -> FetchedRows:
         """Rows of `items`, in their order.
@@ -112,15 +113,26 @@ class RowFetch:
         """
         return read_joined([self], [items], places=[slice(0, len(items))])
 
+    def ask(self, items: SampledItems) -> None:
+        """Let Redis begin with the rows of the very `items` that the next `read` will be for, where that is possible."""
+        if self._codec is not None or not len(items):
+            return
+        chunks = _Chunks.of(items, items.length.astype(np.int64), chunk_rows=self._chunk_rows)
+        if self._repeats(chunks) is None:
+            self._reader.ask(self._prefix, chunks.writer, chunks.env, chunks.number)
+            self._asked = (items, chunks)
+
     def read_into(self, batch: RunBatch, items: SampledItems, place: Place) -> None:
         """Rows of `items` to their `place` in a batch."""
         if not len(items):
             return
         length, lead = items.length.astype(np.int64), items.lead.astype(np.int64)
-        chunks = _Chunks.of(items, length, chunk_rows=self._chunk_rows)
+        asked, self._asked = self._asked, None
+        known = asked is not None and asked[0] is items
+        chunks = asked[1] if asked is not None and known else _Chunks.of(items, length, chunk_rows=self._chunk_rows)
         alike = batch.full or bool((length == length[0]).all() and (lead == lead[0]).all())
         alike = alike and (self._chunk_rows == 1 or bool((chunks.offset == chunks.offset[0]).all()))
-        repeats = self._repeats(chunks)
+        repeats = None if known else self._repeats(chunks)
         if repeats is None and alike and isinstance(place, slice):
             missing = self._plain(batch, chunks, place)
             if missing is None:

@@ -41,6 +41,11 @@ class ShardRows:
         places = [np.flatnonzero(shards == shard) for shard in range(len(self._fetches))]
         return read_joined(self._fetches, [items.part(place) for place in places], places=places)
 
+    def ask(self, items: SampledItems) -> None:
+        """Let Redis begin with the rows of the `items` that will be read next; only where all lie on one shard."""
+        if len(self._fetches) == 1:
+            self._fetches[0].ask(items)
+
     def forget(self) -> None:
         """The table may have other rows or shards now."""
         self._fetches = []

@@ -41,6 +41,31 @@ class ChunkRead:
     missing: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Slices of a read that were asked for before it: on which connection, of which chunks, how large and how many."""
+
+    connection: RawConnection
+    prefix: bytes
+    writer: NDArray[np.uint32]
+    env: NDArray[np.uint32]
+    chunk_no: NDArray[np.uint64]
+    size: int
+    sent: int
+
+    def begins(
+        self, prefix: bytes, writer: NDArray[np.uint32], env: NDArray[np.uint32], chunk_no: NDArray[np.uint64], *, size: int
+    ) -> bool:
+        """Whether a read of these chunks in slices of `size` would begin with what was asked for."""
+        return (
+            self.prefix == prefix
+            and self.size == size
+            and np.array_equal(self.chunk_no, chunk_no)
+            and np.array_equal(self.env, env)
+            and np.array_equal(self.writer, writer)
+        )
+
+
 class ChunkReader:
     """One reader's connection for rows. Not thread-safe: one per thread.
 
@@ -61,6 +86,8 @@ class ChunkReader:
         self._requests: dict[tuple[bytes, bytes], CommandBuffer] = {}
         self._replies: dict[Any, ChunkReply] = {}
         self._mean_value_bytes: dict[bytes, float] = {}
+        self._slice_chunks: dict[bytes, int] = {}
+        self._asked: _Asked | None = None
 
     @property
     def deadline_s(self) -> float:
@@ -152,6 +179,30 @@ class ChunkReader:
             reply = self._keep(key, ChunkReply(chunk_bytes=dtype.itemsize * chunk_rows, rows=chunk_rows, pieces=pieces))
         return self._read(prefix, reply, writer, env, chunk_no, columns=columns)
 
+    def ask(
+        self, prefix: bytes, writer: NDArray[np.uint32], env: NDArray[np.uint32], chunk_no: NDArray[np.uint64]
+    ) -> None:
+        """Let Redis begin with the chunks that the next `read` or `read_columns` will be for, so that it need not wait for all.
+
+        Nothing happens when it is not possible now; and should another read come, the answer is thrown away. The arrays [K] must
+        not change meanwhile.
+        """
+        size, connection = self._slice_chunks.get(prefix), self._link.connection
+        if size is None or connection is None or self._asked is not None or not len(chunk_no):
+            return
+        request, sent = self._request(b"MGET", prefix, min(size, len(chunk_no))), 0
+        try:
+            for start in range(0, len(chunk_no), size)[:_SLICES_OUTSTANDING]:
+                part = slice(start, start + size)
+                connection.send(request.fill(writer[part], env[part], chunk_no[part]))
+                sent += 1
+        except OSError:
+            self._link.close()
+            return
+        self._asked = _Asked(
+            connection=connection, prefix=prefix, writer=writer, env=env, chunk_no=chunk_no, size=size, sent=sent
+        )
+
     def read_values(
         self,
         prefix: bytes,
@@ -176,6 +227,7 @@ class ChunkReader:
         slices = [slice(start, start + size) for start in range(0, chunks, size)]
 
         def operation(connection: RawConnection) -> list[bytes | None]:
+            self._forget_asked(connection)
             found: list[bytes | None] = []
             sent = 0
             for index in range(len(slices)):
@@ -208,6 +260,7 @@ class ChunkReader:
         request = self._request(b"UNLINK", prefix, min(_UNLINK_CHUNKS, chunks))
 
         def operation(connection: RawConnection) -> int:
+            self._forget_asked(connection)
             deleted = 0
             for start in range(0, chunks, request.capacity):
                 part = slice(start, start + request.capacity)
@@ -240,10 +293,14 @@ class ChunkReader:
         request = self._request(b"MGET", prefix, min(reply.capacity, chunks))
         size = min(request.capacity, reply.capacity)
         slices = [slice(start, min(start + size, chunks)) for start in range(0, chunks, size)]
+        self._slice_chunks[prefix] = size
 
         def operation(connection: RawConnection) -> None:
             missing[:] = False
-            sent = 0
+            asked, sent = self._asked, 0
+            if asked is not None and asked.connection is connection and asked.begins(prefix, writer, env, chunk_no, size=size):
+                self._asked, sent = None, asked.sent
+            self._forget_asked(connection)
             parsed = False  # whether the parser may hold bytes of the next reply, after one with a missing chunk
             for index, part in enumerate(slices):
                 while sent < min(len(slices), index + (1 if parsed else _SLICES_OUTSTANDING)):
@@ -256,6 +313,12 @@ class ChunkReader:
 
         self._link.attempt("fetch rows", operation)
         return missing
+
+    def _forget_asked(self, connection: RawConnection) -> None:
+        """Something else is read now: take the replies that were asked for out of its way."""
+        asked, self._asked = self._asked, None
+        if asked is not None and asked.connection is connection:
+            connection.replies(asked.sent)
 
     def _request(self, command: bytes, prefix: bytes, chunks: int) -> CommandBuffer:
         buffer = self._requests.get((command, prefix))

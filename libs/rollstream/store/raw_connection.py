@@ -168,6 +168,11 @@ class RawLink:
                 self.close()  # half a reply may be left in it
                 raise
 
+    @property
+    def connection(self) -> RawConnection | None:
+        """The connection of the last attempt, if it still stands."""
+        return self._connection
+
     def close(self) -> None:
         """Close the connection; it is made again when used again."""
         if self._connection is not None:
