@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,10 @@ __all__ = ["DeleteResult", "Sample", "TableClient", "UpdateResult"]
 
 DEADLINE_S = 30.0
 """How long calls wait when they are not told."""
-EXPORT_DEADLINE_S = 300.0
+EXPORT_S = 300.0
 CLOSE_DEADLINE_S = 1.0
+Changes: TypeAlias = Mapping[str, Any] | None
+Exported: TypeAlias = bytes | bytearray | memoryview
 
 
 class TableClient:
@@ -215,9 +217,8 @@ class TableClient:
     def can_sample(self, *, batch_items: int) -> bool:
         """Whether `sample` would not have to wait for the limiter now; False while a shard is away."""
         self._own()
-        if self._held is not None and len(self._held.items) == batch_items:
-            return True
-        if self._draws is not None and self._draws.ready_items == batch_items:
+        held, draws = self._held, self._draws
+        if (held is not None and len(held.items) == batch_items) or (draws is not None and draws.ready_items == batch_items):
             return True
         return self._control.can_sample(batch_items)
 
@@ -287,7 +288,7 @@ class TableClient:
 
     # --- checkpoints -----------------------------------------------------------------------------------------------------
 
-    def export(self, *, rows_max_bytes: int, deadline_s: float = EXPORT_DEADLINE_S) -> bytes:
+    def export(self, *, rows_max_bytes: int, deadline_s: float = EXPORT_S) -> bytes:
         """The table as one buffer: its index and, newest items first up to `rows_max_bytes`, their rows as they are stored.
 
         Args:
@@ -295,13 +296,11 @@ class TableClient:
         """
         return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=False).to_bytes()
 
-    def export_to(
-        self, path: Path | str, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_DEADLINE_S
-    ) -> dict[str, Any]:
+    def export_to(self, path: Path | str, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_S) -> dict[str, Any]:
         """As `export` into a file, in bounded memory; returns the facts of the export. A half file never has this name."""
         return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=False).to_file(Path(path))
 
-    def begin_export(self, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_DEADLINE_S) -> TableExport:
+    def begin_export(self, *, rows_max_bytes: int | None = None, deadline_s: float = EXPORT_S) -> TableExport:
         """The items as they are now, in memory; their rows are fetched when `.to_file(path)` or `.to_bytes()` is called.
 
         So a checkpoint holds others up for no longer than the items take. Rows that are evicted meanwhile are left out.
@@ -309,12 +308,7 @@ class TableClient:
         return self._exports().begin(rows_max_bytes=rows_max_bytes, deadline_s=deadline_s, at_once=True)
 
     def restore(
-        self,
-        exported: bytes | bytearray | memoryview,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        limiter: RestoreLimiter = "reset",
-        deadline_s: float = EXPORT_DEADLINE_S,
+        self, exported: Exported, *, changes: Changes = None, limiter: RestoreLimiter = "reset", deadline_s: float = EXPORT_S
     ) -> int:
         """Replace the table's items by exported ones, whose rows are written anew; returns how many. Then it can be sampled.
 
@@ -330,12 +324,7 @@ class TableClient:
         return self._exports().restore(exported, changes=changes, limiter=limiter, deadline_s=deadline_s)
 
     def restore_from(
-        self,
-        path: Path | str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        limiter: RestoreLimiter = "reset",
-        deadline_s: float = EXPORT_DEADLINE_S,
+        self, path: Path | str, *, changes: Changes = None, limiter: RestoreLimiter = "reset", deadline_s: float = EXPORT_S
     ) -> int:
         """As `restore` from a file that `export_to` wrote, in bounded memory; the file is verified first."""
         self._forget_spec()

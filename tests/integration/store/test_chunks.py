@@ -319,3 +319,48 @@ def test_two_tables_of_different_row_sizes_share_one_connection(store: Store, wr
     who = np.full(300, WRITER, np.uint32)
     np.testing.assert_array_equal(reader.read(PREFIX, 40, who, env, chunk_no).payload, payload(300, 40))
     np.testing.assert_array_equal(reader.read(other, 1000, who, env, chunk_no).payload, payload(300, 1000, seed=1))
+
+
+@pytest.mark.parametrize(("chunks", "chunk_bytes"), [(5, 40), (300, 400), (900, 400)])
+def test_rows_that_were_asked_for_come_with_the_read(
+    store: Store, writer: ChunkWriter, reader: ChunkReader, chunks: int, chunk_bytes: int
+) -> None:
+    stored, (env, chunk_no) = payload(chunks, chunk_bytes), numbers(chunks)
+    writer.write(PREFIX, WRITER, env, chunk_no, stored)
+    read(reader, chunk_bytes, env, chunk_no)
+    number = np.full(chunks, WRITER, np.uint32)
+    for order in (slice(None), slice(None, None, -1)):
+        reader.ask(PREFIX, number, env[order], chunk_no[order])
+        assert (read(reader, chunk_bytes, env[order], chunk_no[order]).payload == stored[order]).all()
+
+
+def test_what_was_asked_for_and_is_not_read_is_thrown_away(store: Store, writer: ChunkWriter, reader: ChunkReader) -> None:
+    stored, (env, chunk_no) = payload(300, 400), numbers(300)
+    writer.write(PREFIX, WRITER, env, chunk_no, stored)
+    reader.ask(PREFIX, np.full(300, WRITER, np.uint32), env, chunk_no)  # nothing is known of the connection: not done
+    read(reader, 400, env, chunk_no)
+    ask = lambda: reader.ask(PREFIX, np.full(300, WRITER, np.uint32), env, chunk_no)  # noqa: E731
+    ask()
+    assert (read(reader, 400, env[:20], chunk_no[:20]).payload == stored[:20]).all()
+    ask()
+    assert reader.read_values(PREFIX, np.full(2, WRITER, np.uint32), env[:2], chunk_no[:2]) == [row.tobytes() for row in stored[:2]]
+    ask()
+    assert reader.unlink(PREFIX, np.full(1, WRITER, np.uint32), env[:1], chunk_no[:1]) == 1
+    ask()
+    found = read(reader, 400, env, chunk_no)
+    assert found.missing.tolist() == [True] + [False] * 299
+    assert (found.payload[1:] == stored[1:]).all()
+
+
+def test_a_server_that_restarts_after_rows_were_asked_for_is_read_again(
+    store: Store, server: EmbeddedServer, writer: ChunkWriter, reader: ChunkReader
+) -> None:
+    stored, (env, chunk_no) = payload(300, 400), numbers(300)
+    writer.write(PREFIX, WRITER, env, chunk_no, stored)
+    read(reader, 400, env, chunk_no)
+    reader.ask(PREFIX, np.full(300, WRITER, np.uint32), env, chunk_no)
+    server.stop()
+    server.start()
+    found = read(reader, 400, env, chunk_no)
+    assert len(found.missing) == 300
+    assert (found.payload[~found.missing] == stored[~found.missing]).all()
