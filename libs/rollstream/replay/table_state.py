@@ -101,9 +101,16 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
 def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Runs of the items, each once."""
     runs = group.rows.runs
-    run_key = np.stack([arrays[name].astype(np.int64) for name in ("writer", "env", "run_start")], axis=1)
-    unique, which = np.unique(run_key, axis=0, return_inverse=True)
-    places = runs.allocate(writer=unique[:, 0].astype(np.uint32), env=unique[:, 1].astype(np.uint32), start=unique[:, 2])
+    stream = (arrays["writer"].astype(np.uint64) << np.uint64(32)) | arrays["env"].astype(np.uint64)
+    streams, dense = np.unique(stream, return_inverse=True)
+    address = (dense.astype(np.int64).reshape(-1) << 40) | arrays["run_start"].astype(np.int64)
+    unique, which = np.unique(address, return_inverse=True)
+    owner = streams[unique >> 40]
+    places = runs.allocate(
+        writer=(owner >> np.uint64(32)).astype(np.uint32),
+        env=(owner & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        start=unique & ((1 << 40) - 1),
+    )
     run = places[which.reshape(-1)]
     table.items.run[slots] = run
     table.items.offset[slots] = arrays["start"].astype(np.int64) - arrays["run_start"].astype(np.int64)
