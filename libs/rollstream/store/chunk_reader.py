@@ -179,9 +179,7 @@ class ChunkReader:
             reply = self._keep(key, ChunkReply(chunk_bytes=dtype.itemsize * chunk_rows, rows=chunk_rows, pieces=pieces))
         return self._read(prefix, reply, writer, env, chunk_no, columns=columns)
 
-    def ask(
-        self, prefix: bytes, writer: NDArray[np.uint32], env: NDArray[np.uint32], chunk_no: NDArray[np.uint64]
-    ) -> None:
+    def ask(self, prefix: bytes, writer: NDArray[np.uint32], env: NDArray[np.uint32], chunk_no: NDArray[np.uint64]) -> None:
         """Let Redis begin with the chunks that the next `read` or `read_columns` will be for, so that it need not wait for all.
 
         Nothing happens when it is not possible now; and should another read come, the answer is thrown away. The arrays [K] must

@@ -343,7 +343,9 @@ def test_what_was_asked_for_and_is_not_read_is_thrown_away(store: Store, writer:
     ask()
     assert (read(reader, 400, env[:20], chunk_no[:20]).payload == stored[:20]).all()
     ask()
-    assert reader.read_values(PREFIX, np.full(2, WRITER, np.uint32), env[:2], chunk_no[:2]) == [row.tobytes() for row in stored[:2]]
+    assert reader.read_values(PREFIX, np.full(2, WRITER, np.uint32), env[:2], chunk_no[:2]) == [
+        row.tobytes() for row in stored[:2]
+    ]
     ask()
     assert reader.unlink(PREFIX, np.full(1, WRITER, np.uint32), env[:1], chunk_no[:1]) == 1
     ask()
