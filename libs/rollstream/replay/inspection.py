@@ -34,6 +34,7 @@ def describe_index(shard: TableShard, table_id: str) -> dict[str, Any]:
         "inserted": limiter.inserted,
         "sampled": limiter.sampled,
         "samples_per_insert": limiter.sampled / limiter.inserted if limiter.inserted else 0.0,
+        "unique_items_sampled": counters["items_ever_sampled"],
         "sampleable": index.sampler.sampleable,
         "mass": index.sampler.mass,
         "evicted": counters["items_evicted"],

@@ -295,10 +295,9 @@ class Table:
 
     def _draw(self, count: int) -> Selection:
         limit = self.spec.max_times_sampled
-        times = self.items.times_sampled
         if not limit:
             selection = self.sampler.select(count, generator=self.sampling_generator, uses_left=None)
-            np.add.at(times, selection.slots, ONE)
+            self._count_uses(selection.slots)
             return selection
         parts: list[Selection] = []
         missing = count
@@ -308,7 +307,7 @@ class Table:
             drawn = self.sampler.select(missing, generator=self.sampling_generator, uses_left=self._left)
             usable = occurrence(drawn.slots) < self._left[drawn.slots]
             part = Selection(slots=drawn.slots[usable], probability=drawn.probability[usable])
-            np.add.at(times, part.slots, ONE)
+            self._count_uses(part.slots)
             np.subtract.at(self._left, part.slots, ONE)
             self._uses_left -= len(part.slots)
             missing -= len(part.slots)
@@ -319,6 +318,13 @@ class Table:
             slots=np.concatenate([part.slots for part in parts]),
             probability=np.concatenate([part.probability for part in parts]),
         )
+
+    def _count_uses(self, slots: Ints) -> None:
+        times = self.items.times_sampled
+        new = slots[times[slots] == 0]
+        if len(new):
+            self.counters["items_ever_sampled"] += len(np.unique(new))
+        np.add.at(times, slots, ONE)
 
     # --- the whole -------------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ TABLE_KEYS = (
     Key("inserted", "items", "Ever inserted."),
     Key("sampled", "items", "Ever sampled; one that was drawn twice counts twice."),
     Key("samples_per_insert", "ratio", "`sampled` / `inserted`."),
+    Key("unique_items_sampled", "items", "Of those inserted so far, sampled at least once."),
     Key("sampleable", "items", "That can be drawn now: without those of priority 0, and those that lag too far behind."),
     Key("mass", "weight", "Sum of the sampler's weights, by which a batch is split over shards."),
     Key("evicted", "items", "Removed because the table was full."),

@@ -378,3 +378,13 @@ def test_chunks_that_somebody_needs_are_told_from_others() -> None:
     assert capture_coverage(group).covers(asked).tolist() == [False] * 5 + [True] * 4 + [False] * 3
     other = dataclasses.replace(asked, writer=np.full(12, 2, np.uint32))
     assert not capture_coverage(group).covers(other).any()
+
+
+@pytest.mark.parametrize("max_times_sampled", [0, 3])
+def test_items_that_were_sampled_at_all_are_counted_once(max_times_sampled: int) -> None:
+    group = make_table(max_times_sampled=max_times_sampled)
+    insert(group, OneEnvironment().entry(20))
+    seen: set[int] = set()
+    for _ in range(6):
+        seen |= set(group.primary.sample(5).keys.tolist())
+        assert group.primary.counters["items_ever_sampled"] == len(seen)
