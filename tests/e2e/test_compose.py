@@ -32,7 +32,7 @@ SPEC = {
     "environment": {"id": "CartPole-v1"},
     "actors": ACTORS,
     # below the default, so that there is time to scale before it is solved
-    "settings": {"learning_rate": 0.0006},
+    "settings": {"learning_rate": 0.0002},
     "stop": {"mean_return": 475},
 }
 SPEC_WITH_TABLE = {"name": "table", "algorithm": "dqn", "environment": {"id": "CartPole-v1"}, "actors": ACTORS}
