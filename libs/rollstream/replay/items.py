@@ -6,6 +6,8 @@ its low 32 bits tell the order of all items that are alive at the same time.
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
 import numpy.typing as npt
 
@@ -112,8 +114,14 @@ class Items:
         return records
 
     def room(self) -> npt.NDArray[np.void]:
-        """Memory for a copy of all records that is the process' own already; a little more than is needed now. From any thread."""
-        return np.full(self.high + self.high // 32 + 1024, b"", PLAIN)
+        """Memory for a copy of all records that is the process' own already; a little more than is needed now. From any thread.
+
+        Mapped by itself: what a thread frees stays in that thread's heap, and the next room may be got by another thread.
+        """
+        slots = self.high + self.high // 32 + 1024
+        room = np.frombuffer(mmap.mmap(-1, slots * PLAIN.itemsize), np.uint8)
+        room[:: mmap.PAGESIZE] = 0
+        return room.view(PLAIN)
 
     def allocate(self, records: npt.NDArray[np.void]) -> Ints:
         """Put new items, whose `records` [K] lack only the number, into free slots, numbered in order; returns the slots.
