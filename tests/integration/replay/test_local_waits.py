@@ -269,14 +269,17 @@ with LocalReplay(tables=[spec]) as replay:
     writer, client = replay.writer("numbers", EachRow(), environments=1), replay.client("numbers")
     print("working", flush=True)
     number, interrupts, rounds = 0, 0, 0
-    while interrupts < 20 or rounds % 50:
+    hammered = True
+    while hammered:
         try:
-            rounds += 1
-            rows = np.zeros(100, spec.row_spec.dtype)
-            rows["number"] = np.arange(number, number + 100)
-            writer.append_rows(rows, np.array([0, 100]))
-            number += 100
-            client.sample(batch_items=64, deadline_s=10.0)
+            while interrupts < 20 or rounds % 50:
+                rounds += 1
+                rows = np.zeros(100, spec.row_spec.dtype)
+                rows["number"] = np.arange(number, number + 100)
+                writer.append_rows(rows, np.array([0, 100]))
+                number += 100
+                client.sample(batch_items=64, deadline_s=10.0)
+            hammered = False
         except KeyboardInterrupt:
             interrupts += 1
             print("interrupted", interrupts, flush=True)
