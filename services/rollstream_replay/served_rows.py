@@ -198,11 +198,6 @@ class ServedRows:
         held = self.shard.group.rows.references.held
         return self._fresh_chunks > garbage_chunks_allowed(held, least_chunks=self._least_garbage)
 
-    @property
-    def garbage_chunks(self) -> int:
-        """Chunks that are to be deleted."""
-        return sum(map(len, self._fresh_garbage)) + sum(map(len, self._old_garbage))
-
     def repeat_credit(self) -> None:
         """Give recent writers their credit once more, and forget those that are gone."""
         now_s = self._clock.monotonic_s()

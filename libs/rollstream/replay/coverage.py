@@ -15,13 +15,12 @@ import numpy.typing as npt
 from rollstream.replay.chunks import ChunkAddresses
 from rollstream.replay.group import TableGroup
 from rollstream.replay.ranges import concatenated_ranges
+from rollstream.replay.stream_ids import NUMBER_BITS, Streams, stream_ids
 
 __all__ = ["Coverage", "capture_coverage"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Streams = npt.NDArray[np.uint64]
-CHUNK_BITS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class Coverage:
         if not len(streams) or not len(addresses):
             return found
         covered = np.searchsorted(streams, self.stream)
-        covered <<= CHUNK_BITS
+        covered <<= NUMBER_BITS
         if (self.chunks == 1).all():
             covered |= self.first
         else:
@@ -55,10 +54,10 @@ class Coverage:
         covered.sort()
         if not len(covered):
             return found
-        wanted = _streams(addresses.writer, addresses.env)
+        wanted = stream_ids(addresses.writer, addresses.env)
         at = np.minimum(np.searchsorted(streams, wanted), len(streams) - 1)
         np.equal(streams[at], wanted, out=found)
-        at <<= CHUNK_BITS
+        at <<= NUMBER_BITS
         at |= addresses.chunk_no.astype(np.int64)
         place = np.searchsorted(covered, at)
         np.minimum(place, len(covered) - 1, out=place)
@@ -84,21 +83,14 @@ def capture_coverage(group: TableGroup) -> Coverage:
         items = table.items
         slots = np.flatnonzero(items.alive[: items.high])
         run, start = items.run[slots], table.start_rows(slots)
-        stream.append(_streams(rows.runs.writer[run], rows.runs.env[run]))
+        stream.append(stream_ids(rows.runs.writer[run], rows.runs.env[run]))
         first.append(start // chunk_rows)
         chunks.append(((start + items.length[slots] - 1) // chunk_rows - first[-1] + 1).astype(np.int32))
     released = {}
     for writer, streams in rows.streams.items():
         env = np.arange(len(streams.keep), dtype=np.uint32)
         released[writer] = streams.keep // chunk_rows
-        stream.append(_streams(np.full(len(env), writer, np.uint32), env))
+        stream.append(stream_ids(np.full(len(env), writer, np.uint32), env))
         first.append(released[writer])
         chunks.append((-(-streams.end // chunk_rows) - released[writer]).astype(np.int32))
     return Coverage(stream=np.concatenate(stream), first=np.concatenate(first), chunks=np.concatenate(chunks), released=released)
-
-
-def _streams(writer: npt.NDArray[np.uint32], env: npt.NDArray[np.uint32]) -> Streams:
-    joined: Streams = writer.astype(np.uint64)
-    joined <<= np.uint64(32)
-    joined |= env.astype(np.uint64)
-    return joined

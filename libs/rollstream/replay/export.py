@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from rollstream.replay.export_parts import ExportPart
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, envs_of, stream_ids, writers_of
 from rollstream.store import ChunkReader, chunk_prefix
 
-__all__ = ["ItemChunks", "ShardExport", "stream_ids"]
+__all__ = ["ItemChunks", "ShardExport"]
 
 SLICE_BYTES = 8 << 20
 SLICE_CHUNKS_MAX = 32_768
@@ -99,14 +99,11 @@ class ItemChunks:
         count = (start + length - 1) // chunk_rows - first + 1
         self._item = np.repeat(np.arange(len(start)), count)
         self._items = len(start)
-        stream, dense = np.unique(stream_ids(arrays["writer"], arrays["env"]), return_inverse=True)
-        address = np.repeat(dense, count).astype(np.uint64) << np.uint64(40)
-        address |= concatenated_ranges(first, count).astype(np.uint64)
-        unique, self._chunk = np.unique(address, return_inverse=True)
-        owner = stream[(unique >> np.uint64(40)).astype(np.int64)] if len(unique) else stream
-        self.writer = (owner >> np.uint64(32)).astype(np.uint32)
-        self.env = (owner & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-        self.chunk_no = unique & np.uint64((1 << 40) - 1)
+        found = chunk_addresses(stream_ids(arrays["writer"], arrays["env"]), first, count)
+        unique, self._chunk = np.unique(found.address, return_inverse=True)
+        owner = found.streams[unique >> NUMBER_BITS]
+        self.writer, self.env = writers_of(owner), envs_of(owner)
+        self.chunk_no = (unique & NUMBER_MASK).astype(np.uint64)
 
     def newest_items(self, chunks_max: int) -> npt.NDArray[np.bool_]:
         """The most of the newest items that together cover at most `chunks_max` chunks."""
@@ -129,8 +126,3 @@ class ItemChunks:
         marked = np.zeros(self._items, np.bool_)
         marked[self._item[chunk_marked[self._chunk]]] = True
         return marked
-
-
-def stream_ids(writer: npt.NDArray[Any], env: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """One number for writer and environment. Shapes: [K], [K] -> [K]."""
-    return (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)

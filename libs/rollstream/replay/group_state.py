@@ -22,8 +22,8 @@ from rollstream.errors import TableError
 from rollstream.replay.group import TableGroup
 from rollstream.replay.items import LOW
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.stream_ids import chunk_addresses, stream_ids
 from rollstream.replay.streams import WriterStreams
 from rollstream.replay.table import Table
 
@@ -202,21 +202,19 @@ def _rebuild_references(group: TableGroup, parts: list[tuple[Table, Ints]], *, s
     stream, low, count = [], [], []
     for table, slots in parts:
         first, run = table.start_rows(slots), table.items.run[slots]
-        stream.append(_stream_ids(rows.runs.writer[run], rows.runs.env[run]))
+        stream.append(stream_ids(rows.runs.writer[run], rows.runs.env[run]))
         low.append(first // chunk_rows)
         count.append((first + table.items.length[slots] - 1) // chunk_rows - low[-1] + 1)
     writers = list(rows.streams)
     for writer in writers:
         streams = rows.streams[writer]
         environments = np.arange(len(streams.keep), dtype=np.uint32)
-        stream.append(_stream_ids(np.full(len(environments), writer, np.uint32), environments))
+        stream.append(stream_ids(np.full(len(environments), writer, np.uint32), environments))
         low.append(streams.keep // chunk_rows)
         count.append(-(-streams.end // chunk_rows) - low[-1])
     lengths = np.concatenate(count)
-    _, dense = np.unique(np.concatenate(stream), return_inverse=True)
-    chunk_no = concatenated_ranges(np.concatenate(low), lengths)
-    address = (np.repeat(dense, lengths).astype(np.uint64) << np.uint64(40)) | chunk_no.astype(np.uint64)
-    _, places = np.unique(address, return_inverse=True)
+    found = chunk_addresses(np.concatenate(stream), np.concatenate(low), lengths)
+    _, places = np.unique(found.address, return_inverse=True)
     rows.references.rebuild(places.astype(np.int64), stored_bytes=stored_bytes)
     starts = np.cumsum(lengths) - lengths
     row = 0
@@ -229,7 +227,3 @@ def _rebuild_references(group: TableGroup, parts: list[tuple[Table, Ints]], *, s
         begin = int(starts[row]) if pinned else 0
         rows.streams[writer].pins = places[begin : begin + pinned].astype(np.int64)
         row += len(count[len(parts) + index])
-
-
-def _stream_ids(writer: npt.NDArray[np.uint32], env: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
-    return (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock
 from rollstream.errors import SchemaMismatch, TableError
-from rollstream.replay.export import stream_ids
 from rollstream.replay.export_parts import ExportPart
 from rollstream.replay.item_keys import make_keys
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.stream_ids import stream_ids
 from rollstream.seeding import child_seed
 from rollstream.store import Address, ChunkWriter, Store, chunk_prefix, keys
 

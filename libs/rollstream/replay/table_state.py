@@ -17,7 +17,7 @@ from rollstream.replay.group import TableGroup
 from rollstream.replay.group_state import load_facts, table_facts
 from rollstream.replay.items import RECORD
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.ranges import concatenated_ranges
+from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, envs_of, stream_ids, writers_of
 from rollstream.replay.table import Table
 
 __all__ = ["ITEM_COLUMNS", "import_items", "table_state"]
@@ -101,16 +101,11 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
 def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Runs of the items, each once."""
     runs = group.rows.runs
-    stream = (arrays["writer"].astype(np.uint64) << np.uint64(32)) | arrays["env"].astype(np.uint64)
-    streams, dense = np.unique(stream, return_inverse=True)
-    address = (dense.astype(np.int64).reshape(-1) << 40) | arrays["run_start"].astype(np.int64)
+    streams, dense = np.unique(stream_ids(arrays["writer"], arrays["env"]), return_inverse=True)
+    address = (dense.astype(np.int64).reshape(-1) << NUMBER_BITS) | arrays["run_start"].astype(np.int64)
     unique, which = np.unique(address, return_inverse=True)
-    owner = streams[unique >> 40]
-    places = runs.allocate(
-        writer=(owner >> np.uint64(32)).astype(np.uint32),
-        env=(owner & np.uint64(0xFFFFFFFF)).astype(np.uint32),
-        start=unique & ((1 << 40) - 1),
-    )
+    owner = streams[unique >> NUMBER_BITS]
+    places = runs.allocate(writer=writers_of(owner), env=envs_of(owner), start=unique & NUMBER_MASK)
     run = places[which.reshape(-1)]
     table.items.run[slots] = run
     table.items.offset[slots] = arrays["start"].astype(np.int64) - arrays["run_start"].astype(np.int64)
@@ -124,10 +119,8 @@ def _give_chunks(group: TableGroup, table: Table, slots: Ints, *, stored_bytes: 
     run, start = table.items.run[slots], table.start_rows(slots)
     low = start // chunk_rows
     lengths = (start + table.items.length[slots] - 1) // chunk_rows - low + 1
-    stream = (rows.runs.writer[run].astype(np.uint64) << np.uint64(32)) | rows.runs.env[run]
-    _, dense = np.unique(stream, return_inverse=True)
-    address = (np.repeat(dense, lengths).astype(np.uint64) << np.uint64(40)) | concatenated_ranges(low, lengths).astype(np.uint64)
-    unique, which = np.unique(address, return_inverse=True)
+    found = chunk_addresses(stream_ids(rows.runs.writer[run], rows.runs.env[run]), low, lengths)
+    unique, which = np.unique(found.address, return_inverse=True)
     sizes = np.full(len(unique), stored_bytes // len(unique), np.uint32) if stored_bytes else None
     places = rows.references.allocate(len(unique), sizes=sizes)
     rows.references.link(places)

@@ -22,6 +22,7 @@ from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.row_fetch import RowFetch
 from rollstream.replay.samples import COLUMNS, SampledItems
 from rollstream.replay.spec import TableSpec
+from rollstream.replay.stream_ids import envs_of, stream_ids, writers_of
 from rollstream.spaces import Flag
 from rollstream.store import ChunkReader
 
@@ -111,7 +112,7 @@ def runs_of_items(writer: Array, env: Array, start: Array, length: Array) -> tup
     ([0, 9], [4, 2], [4, 0, 1])
     """
     begin, end = start.astype(np.int64), start.astype(np.int64) + length.astype(np.int64)
-    stream = (writer.astype(np.uint64) << np.uint64(32)) | env.astype(np.uint64)
+    stream = stream_ids(writer, env)
     order = np.lexsort((begin, stream))
     begin, end, stream = begin[order], end[order], stream[order]
     fresh = np.ones(len(order), np.bool_)
@@ -128,8 +129,8 @@ def runs_of_items(writer: Array, env: Array, start: Array, length: Array) -> tup
     first = np.empty(len(order), np.int64)
     first[order] = offset[run] + begin - begin[heads][run] if len(order) else 0
     runs = RowRuns(
-        writer=(stream[heads] >> np.uint64(32)).astype(np.uint32),
-        env=(stream[heads] & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        writer=writers_of(stream[heads]),
+        env=envs_of(stream[heads]),
         start=begin[heads],
         length=lengths,
     )
