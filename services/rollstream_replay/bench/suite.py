@@ -115,13 +115,16 @@ class Suite:
             for payload in self._plan.payloads:
                 for selector in self._plan.selectors:
                     case = self._case(payload, selector)
+                    numbers = [n for n in self._plan.clients if self._plan.measures(payload, selector=selector, clients=n)]
+                    if not numbers:
+                        continue
                     for system in systems:
                         system.open(case)
                         system.fill()
                     for operation in self._plan.operations:
                         if operation == "update" and selector == "uniform" and len(self._plan.selectors) > 1:
                             continue  # priorities mean nothing there
-                        for clients in self._plan.clients:
+                        for clients in numbers:
                             cell = measure_cell(systems, cast(Operation, operation), case, clients=clients, pace=self._pace)
                             cells.append(cell.to_json())
                             self._say(_line(cell))

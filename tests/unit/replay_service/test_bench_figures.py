@@ -198,3 +198,24 @@ def test_payload_bytes_are_the_data_alone(payload: Payload) -> None:
     assert len(pool) > 1
     first, second = (rollout.rows[payload.names[0]] for rollout in pool[:2])
     assert payload.data == "frames" or not (first == second).all()
+
+
+def measured(*options: str) -> set[tuple[int, str, str, int]]:
+    plan = plan_of(make_parser().parse_args(options))
+    return {
+        (payload.payload_bytes, payload.data, selector, clients)
+        for payload in plan.payloads
+        for selector in plan.selectors
+        for clients in plan.clients
+        if plan.measures(payload, selector=selector, clients=clients)
+    }
+
+
+def test_one_thing_changes_at_a_time_unless_every_combination_is_asked_for() -> None:
+    found = measured("--payload-bytes", "400")
+    assert found == {
+        (400, "random", "uniform", 1),
+        *((400, "random", "prioritized", clients) for clients in (1, 2, 4)),
+        (400, "compressible", "prioritized", 1),
+    }
+    assert len(measured("--payload-bytes", "400", "--every-combination")) == 2 * 2 * 3
