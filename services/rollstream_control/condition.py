@@ -44,14 +44,14 @@ def judge(
     """
     if status.ended:
         return Judgement(condition="ENDED")
+    if wanted == "pause":
+        return Judgement(condition="WAITING", why=("paused by order; resume it to go on",))
     learners = [member for member in members if member.role == "learner"]
     live = {member.id for member in members}
     if status.phase == "queued":
         why = "no learner is live" if not learners else "every learner is busy with another experiment"
         idle = any(not learner.doing for learner in learners)
         return Judgement(condition="WAITING", why=("a learner is about to take it" if idle else why,))
-    if wanted == "pause":
-        return Judgement(condition="WAITING", why=("paused by order; resume it to go on",))
     lacks = []
     if not any(learner.doing == status.id for learner in learners):
         lacks.append("no live learner runs it: it goes on from its last checkpoint when one comes")

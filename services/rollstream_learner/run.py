@@ -7,6 +7,7 @@ claim ─▶ starting ─▶ running ⇄ paused ─▶ succeeded | failed | stop
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from rollstream.weights import WeightStore
 from rollstream_learner.cut import Cuts, find_cut
 from rollstream_learner.edge import LearnerEdge
 from rollstream_learner.guard import Guard, Verdict
+from rollstream_learner.orders import Orders
 from rollstream_learner.run_files import RunFiles
 from rollstream_learner.settings import LearnerSettings
 from rollstream_service.folders import make_writable
@@ -124,6 +126,22 @@ class ExperimentRun:
             self._life.log.warning("could not remove what the experiment left in Redis", reason=str(error))
 
     def _run(self) -> None:
+        stop = threading.Event()
+        guard = Guard(
+            self._address,
+            life=self._life,
+            experiment=self._experiment,
+            lease=self._lease,
+            lease_ttl_s=self._settings.lease_ttl_s,
+            stop=stop,
+        )
+        guard.start()  # before anything that may take longer than the lease lives
+        try:
+            self._work(guard, stop)
+        finally:
+            guard.stop()
+
+    def _work(self, guard: Guard, stop: threading.Event) -> None:
         spec, life = self._spec, self._life
         remedy = "free space there, or set ROLLSTREAM_RUNS_DIR to a folder that can be written"
         make_writable(self._directory, what="the folder of the run", remedy=remedy)
@@ -147,16 +165,17 @@ class ExperimentRun:
             edge=lambda name, in_flight: self._edge(name, rows),
             tables=tables,
             version=max(weights.latest(), int(cut.state["version"]) if cut else 0),
+            stop=stop,
         )
-        guard = Guard(
-            self._address,
+        orders = Orders(
+            guard,
             life=life,
-            experiment=self._experiment,
-            lease=self._lease,
-            lease_ttl_s=self._settings.lease_ttl_s,
-            stop=side.stop_event,
+            waits=self._waits,
+            every_s=spec.checkpoint.every_s,
+            checkpoint=lambda: self._checkpoint(cuts),
+            phase=self._phase,
         )
-        runner = Runner(flow, side)
+        runner = Runner(flow, side, owner=orders)
         cuts = Cuts(
             folder=self._directory / "checkpoints",
             experiment=self._experiment,
@@ -167,17 +186,15 @@ class ExperimentRun:
             counters=self._counters,
             tables=tables,
         )
-        guard.start()
         try:
             if cut is not None:
                 cuts.restore(cut)
                 self._ran_s = float(cut.state["ran_s"])
                 self._event("resumed", f"resumed from checkpoint {cut.record.number} ({cut.record.path})")
             side.publish()
-            self._flow(runner, side, guard, cuts, agent)
+            self._flow(runner, side, guard, cuts, orders, agent)
         finally:
             runner.close()
-            guard.stop()
 
     # -- what the flow needs
 
@@ -207,7 +224,7 @@ class ExperimentRun:
             except DeadlineExceeded:
                 self._lease.renew()
                 self._life.health.beat("flow")
-                if self._life.stopping.is_set() or self._experiments.wanted(self._experiment) == "stop":
+                if self._life.stopping.is_set() or self._experiments.wanted(self._experiment) != "run":
                     raise
 
     def _edge(self, name: str, rows: RowSpec) -> LearnerEdge:
@@ -232,30 +249,24 @@ class ExperimentRun:
 
     # -- the loop
 
-    def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, agent: Agent) -> None:
+    def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, orders: Orders, agent: Agent) -> None:
         clock, spec = self._life.clock, self._spec
         self._phase("running")
         files = RunFiles(self._directory, clock=clock, on_trouble=lambda message: self._event("files_failed", message))
-        began_s = looked_s = clock.monotonic_s()
+        began_s = clock.monotonic_s()
         earlier_s = self._ran_s
-        checkpoints_made = guard.checkpoints_ordered
         reached: str | None = None
         try:
             for told in runner:
                 self._life.health.beat("flow")
-                self._ran_s = earlier_s + clock.monotonic_s() - began_s
+                self._ran_s = earlier_s + clock.monotonic_s() - began_s - orders.paused_s
                 report = self._complete(told, cuts)
                 files.write(report)
                 self._told(report, runner, side)
                 reached = reason_to_stop(spec.stop, report, running_s=self._ran_s)
                 if reached is not None:
                     break
-                now_s = clock.monotonic_s()
-                if now_s - looked_s >= spec.checkpoint.every_s or guard.checkpoints_ordered > checkpoints_made:
-                    looked_s, checkpoints_made = now_s, guard.checkpoints_ordered
-                    self._checkpoint(cuts)
-                if guard.paused:
-                    self._pause(guard, cuts)
+                orders.act()
         finally:
             files.close()
         self._end(reached, guard.verdict, side, cuts, agent, files=files)
@@ -302,16 +313,6 @@ class ExperimentRun:
         self._life.log.info("checkpoint", path=str(record.path), bytes=record.bytes)
         self._event("checkpoint", f"checkpoint {record.number}", path=str(record.path), bytes=record.bytes)
         return record
-
-    def _pause(self, guard: Guard, cuts: Cuts) -> None:
-        """Stand still, with a checkpoint: who pauses may be about to take machines away."""
-        self._checkpoint(cuts)
-        self._phase("paused")
-        with self._waits.waiting(who=self._life.member, for_whom="the order to resume"):
-            while not guard.wait_while_paused(timeout_s=0.5):
-                self._life.health.beat("flow")
-        if guard.verdict is None:
-            self._phase("running")
 
     # -- the end
 

@@ -79,8 +79,10 @@ class Learner:
             heartbeat.now()
 
     def _claim(self) -> tuple[str, Lease] | None:
-        """The oldest open experiment that nobody runs, with its lease; None when there is none."""
+        """The oldest open experiment that nobody runs, with its lease; None when there is none. One to be paused needs no learner."""
         for experiment in self._experiments.open_ids():
+            if self._experiments.wanted(experiment) == "pause":
+                continue
             lease = Lease.acquire(
                 self._store,
                 key=keys.experiment_lease(experiment),

@@ -15,7 +15,8 @@ from rollstream.graph import Adam, CategoricalPolicy, DoubleQLoss, PpoLoss, QPol
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.backends.torch.gradient import gradient
 from rollstream.graph.inputs import sample
-from rollstream.graph.optimizers import AdamMoments, adam_step, clip_scale
+from rollstream.graph.memory import Memory
+from rollstream.graph.optimizers import clip_scale
 from rollstream.spaces import Leaf
 
 ROWS = 32
@@ -89,30 +90,22 @@ def test_both_agree_with_the_formulas_in_numpy(name: str, request: pytest.Fixtur
     batch = {key: column[:ROWS] for key, column in pair.columns.items()}
     state = pair.eager.state()
     inputs = {**batch, **{key: np.asarray(value, np.float32) for key, value in pair.settings.items()}}
-    moments = AdamMoments(parameters=state["parameters"], first=state["first_moment"], second=state["second_moment"])
+    parameters, slots = state["parameters"], (state["first_moment"], state["second_moment"])
     for count in (1, 2):
         slope = gradient(
             pair.loss,
             api="loss",
-            layout=pair.eager.layout,
-            flat=moments.parameters,
-            target=state.get("target", moments.parameters),
+            memory=Memory(layout=pair.eager.layout, flat=parameters, target=state.get("target")),
             inputs=inputs,
             cotangents={"loss": np.ones((), np.float32)},
         )
         scale = clip_scale(NumpyOps(), np.linalg.norm(slope), max_norm=MAX_NORM)
-        moments = adam_step(
-            NumpyOps(),
-            moments,
-            slope * scale,
-            count=np.float32(count),
-            learning_rate=LEARNING_RATE,
-            settings=OPTIMIZER,
-        )
+        moved = OPTIMIZER.step(NumpyOps(), parameters, slots, slope * scale, count=np.float32(count), learning_rate=LEARNING_RATE)
+        parameters, slots = moved.parameters, moved.slots
         for update in (pair.eager, pair.graph):
             update.update(batch, learning_rate=LEARNING_RATE, **pair.settings)
-            np.testing.assert_allclose(update.parameters(), moments.parameters, atol=1e-5)
-            np.testing.assert_allclose(update.state()["second_moment"], moments.second, atol=1e-6)
+            np.testing.assert_allclose(update.parameters(), parameters, atol=1e-5)
+            np.testing.assert_allclose(update.state()["second_moment"], slots[1], atol=1e-6)
 
 
 def test_td_errors_agree(double_q: Pair) -> None:

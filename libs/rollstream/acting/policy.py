@@ -63,7 +63,7 @@ class Policy:
     def load(self, weights: Weights) -> None:
         """Act with `weights` from now on; non-finite ones are refused (`NonFiniteError`) and the old ones stay."""
         parameters = {name: tensor for name, tensor in weights.tensors.items() if not name.startswith(SCALAR_PREFIX)}
-        self._acting.load(self._acting.layout.join(parameters))
+        self._acting.load_tensors(parameters)
         self._scalars = {
             name.removeprefix(SCALAR_PREFIX): float(tensor.reshape(-1)[0])
             for name, tensor in weights.tensors.items()

@@ -8,7 +8,7 @@ from rollstream.flow.inline import InlineEdge, InlineEdges
 from rollstream.flow.place import Place
 from rollstream.flow.runner import Runner
 from rollstream.flow.shards import Shards
-from rollstream.flow.sides import ActorSide, EdgeSource, LearnerSide, StoreResult
+from rollstream.flow.sides import ActorSide, EdgeSource, LearnerSide, Owner, StoreResult
 from rollstream.flow.step import Step
 from rollstream.flow.steps import (
     advantages,
@@ -37,6 +37,7 @@ __all__ = [
     "InlineEdges",
     "LearnerHandle",
     "LearnerSide",
+    "Owner",
     "Place",
     "Runner",
     "Shards",

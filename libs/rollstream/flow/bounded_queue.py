@@ -47,6 +47,11 @@ class BoundedQueue:
             self._changed.notify_all()
             return self._parcels.popleft()
 
+    def wait(self, *, timeout_s: float) -> bool:
+        """Wait until `get` would return at once; False when `timeout_s` passed first."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._parcels) or self._ended or self._closed, timeout_s)
+
     def end(self) -> None:
         """Nothing more will be put in."""
         with self._changed:

@@ -13,7 +13,7 @@ from rollstream.flow.ledger import Parcel
 from rollstream.flow.node import Node
 from rollstream.flow.operators import OPERATORS, Operator
 from rollstream.flow.running import Running
-from rollstream.flow.sides import LearnerSide
+from rollstream.flow.sides import LearnerSide, Owner
 from rollstream.flow.stream import Stream
 from rollstream.flow.view import FlowView, Rates, view_of
 
@@ -30,11 +30,14 @@ class Runner:
         flow: what the flow function returned, or the description made of it.
         side: the learner's process.
         inline: everything in the calling thread: no threads, deterministic.
+        owner: is asked while the flow waits; for what cannot wait for the next item.
     """
 
-    def __init__(self, flow: Stream[Any] | Description, side: LearnerSide, *, inline: bool = False) -> None:
+    def __init__(
+        self, flow: Stream[Any] | Description, side: LearnerSide, *, inline: bool = False, owner: Owner | None = None
+    ) -> None:
         self.description = flow if isinstance(flow, Description) else Description(flow)
-        self._running = Running(side, inline=inline, nodes=self.description.nodes)
+        self._running = Running(side, inline=inline, nodes=self.description.nodes, owner=owner)
         self._operators: dict[str, Operator] = {}
         for node in self.description.nodes:
             if node.where == "learner":
@@ -84,7 +87,7 @@ class Runner:
     def quiet(self) -> AbstractContextManager[None]:
         """No thread of the flow is inside a step as long as the context lasts: the moment for a consistent cut.
 
-        Call it between two items, from the thread that pulls.
+        Call it between two items, or as the owner while the flow waits, from the thread that pulls.
         """
         return self._running.quiet()
 

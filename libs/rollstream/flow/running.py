@@ -2,6 +2,9 @@
 
 Threads of a flow (`prefetch`, branches of `union`) run behind a gate each. A thread holds its gate while it works and opens it
 while it waits, so whoever closes all gates (`quiet`) sees no step under way anywhere: the moment for a checkpoint.
+
+The thread that pulls has no gate. While it waits, the flow asks its owner whether there is something to do (`look_up`): a flow
+that nothing reaches any more gives no report either, and must obey all the same.
 """
 
 from __future__ import annotations
@@ -12,13 +15,13 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 from rollstream.flow.bounded_queue import BoundedQueue
-from rollstream.flow.ledger import Ledger
+from rollstream.flow.ledger import Ledger, Parcel
 from rollstream.flow.meter import Meter
 from rollstream.flow.node import Node
-from rollstream.flow.sides import LearnerSide
+from rollstream.flow.sides import LearnerSide, Owner
 from rollstream.flow.tally import Tally
 
-__all__ = ["SLICE_S", "Running"]
+__all__ = ["SLICE_S", "Running", "Waiting"]
 
 SLICE_S = 0.5
 """Longest single wait on something outside the process: how late a stop or a dead actor may be noticed."""
@@ -27,8 +30,9 @@ SLICE_S = 0.5
 class Running:
     """One running flow."""
 
-    def __init__(self, side: LearnerSide, *, inline: bool, nodes: Sequence[Node]) -> None:
+    def __init__(self, side: LearnerSide, *, inline: bool, nodes: Sequence[Node], owner: Owner | None = None) -> None:
         self.side = side
+        self.owner = owner
         self.inline = inline
         self.meters: dict[str, Meter] = {node.name: Meter() for node in nodes}
         self.ledger = Ledger(side.counters)
@@ -77,9 +81,18 @@ class Running:
         """The calling thread works behind `gate` from here on."""
         return _behind(gate, self._local)
 
-    def waits(self, node: Node, meter: Meter, what: str) -> AbstractContextManager[None]:
+    def waits(self, node: Node, meter: Meter, what: str) -> Waiting:
         """The calling thread waits for `what` as long as the context lasts; its gate is open meanwhile."""
-        return _Waiting(self, node, meter, what)
+        return Waiting(self, node, meter, what)
+
+    def take(self, queue: BoundedQueue, node: Node, meter: Meter, what: str) -> Parcel | None:
+        """Wait for the next parcel of `queue`; None when there will be none."""
+        with self.waits(node, meter, what) as waiting:
+            while not queue.wait(timeout_s=SLICE_S):
+                waiting.look_up()
+            parcel = queue.get()
+        meter.depth_items = len(queue)
+        return parcel
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -117,7 +130,7 @@ def _opened(gate: threading.Lock | None) -> Iterator[None]:
         gate.acquire()
 
 
-class _Waiting:
+class Waiting:
     """A wait: recorded on the meter and on the learner's side, with the thread's gate open."""
 
     __slots__ = ("_began_s", "_gate", "_meter", "_node", "_outer", "_running", "_what")
@@ -128,7 +141,7 @@ class _Waiting:
         self._meter = meter
         self._what = what
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Waiting:
         self._gate = getattr(self._running._local, "gate", None)
         self._began_s = self._running.side.clock.monotonic_s()
         self._meter.waits_for = self._what
@@ -137,6 +150,18 @@ class _Waiting:
         self._outer.__enter__()
         if self._gate is not None:
             self._gate.release()
+        return self
+
+    def look_up(self) -> None:
+        """Call it from the loop that waits, every `SLICE_S`. What the owner does now is no part of the wait."""
+        owner = self._running.owner
+        if owner is None or self._gate is not None or not owner.wants():
+            return
+        self.__exit__(None, None, None)
+        try:
+            owner.act()
+        finally:
+            self.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._gate is not None:

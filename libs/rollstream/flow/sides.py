@@ -14,7 +14,7 @@ from rollstream.clock import Clock
 from rollstream.metrics import Counters
 from rollstream.spaces import Batch, Columns, Rollout
 
-__all__ = ["ActorSide", "EdgeSource", "LearnerSide", "StoreResult"]
+__all__ = ["ActorSide", "EdgeSource", "LearnerSide", "Owner", "StoreResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,4 +126,16 @@ class LearnerSide(Protocol):
 
     def waits(self, who: str, what: str) -> AbstractContextManager[Any]:
         """Record that the operator `who` waits for `what` as long as the context lasts. There are few different texts."""
+        ...
+
+
+class Owner(Protocol):
+    """Who pulls a flow and may have something to do while the flow waits, e.g. save it. Called from the thread that pulls."""
+
+    def wants(self) -> bool:
+        """Whether there is something to do. Asked twice a second while the flow waits."""
+        ...
+
+    def act(self) -> None:
+        """Do it; the flow stands between two items and waits on afterwards."""
         ...

@@ -4,7 +4,8 @@ from rollstream.graph.declare import Component, Declared, declare
 from rollstream.graph.discrete import index_to_value, value_to_index
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses import DoubleQLoss, Loss, PpoLoss
-from rollstream.graph.modes import Acting, Update, UpdateResult, build_acting, build_update
+from rollstream.graph.memory import Memory
+from rollstream.graph.modes import Acting, Built, Update, UpdateResult, build, build_acting, build_update
 from rollstream.graph.optimizers import Adam
 from rollstream.graph.policies import CategoricalPolicy, QPolicy
 from rollstream.graph.report import BuildReport
@@ -14,16 +15,19 @@ __all__ = [
     "Acting",
     "Adam",
     "BuildReport",
+    "Built",
     "CategoricalPolicy",
     "Component",
     "Declared",
     "DoubleQLoss",
     "FlatLayout",
     "Loss",
+    "Memory",
     "PpoLoss",
     "QPolicy",
     "Update",
     "UpdateResult",
+    "build",
     "build_acting",
     "build_update",
     "declare",

@@ -6,7 +6,7 @@ component_test(PpoLoss(policy))      # raises AssertionError naming the API, the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rollstream.graph.executable import NumpyExecutable, output_columns
 from rollstream.graph.inputs import sample
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.seeding import child_generator
 
@@ -41,9 +42,7 @@ class Comparison:
 class _Case:
     component: Component
     api: str
-    layout: FlatLayout
-    flat: npt.NDArray[np.float32]
-    target: npt.NDArray[np.float32]
+    memory: Memory
     inputs: Mapping[str, npt.NDArray[Any]]
 
 
@@ -61,16 +60,23 @@ def component_test(
     """
     from rollstream.graph.backends.torch.executable import TorchExecutable
 
-    layout = declare(component).layout
+    declared = declare(component)
+    layout = declared.layout
     generator = child_generator(seed, "component_test")
-    flat, target = _random_parameters(layout, seed, generator), _random_parameters(layout, seed + 1, generator)
+    memory = Memory(
+        layout=layout,
+        flat=_random_parameters(layout, seed, generator),
+        target=_random_parameters(layout, seed + 1, generator),
+        state_layout=declared.state_layout,
+        state=declared.state_layout.init(seed),
+    )
     found: list[Comparison] = []
     for api in component.apis:
         inputs = sample(component.arguments(api), rows=rows, generator=generator)
-        case = _Case(component=component, api=api, layout=layout, flat=flat, target=target, inputs=inputs)
-        expected = output_columns(_reference(case, flat, np.float32))
+        case = _Case(component=component, api=api, memory=memory, inputs=inputs)
+        expected = output_columns(_reference(case, memory.flat, np.float32))
         for mode, build in (("numpy", NumpyExecutable), ("torch", TorchExecutable)):
-            executable = build(component, api=api, rows=rows, layout=layout, flat=flat, target=target)
+            executable = build(component, api=api, rows=rows, memory=replace(memory, state=memory.state.copy()))
             for name, buffer in executable.inputs.items():
                 buffer[...] = inputs[name]
             outputs = executable.run()
@@ -92,11 +98,9 @@ def _reference(case: _Case, flat: npt.NDArray[Any], dtype: type[np.floating[Any]
     return reference(
         case.component,
         api=case.api,
-        layout=case.layout,
-        flat=flat,
+        memory=case.memory,
         inputs=case.inputs,
-        frozen=case.flat,
-        target=case.target,
+        moved=flat,
         dtype=dtype,
     )
 
@@ -116,7 +120,7 @@ def _difference(
 def _compare_slopes(case: _Case, generator: np.random.Generator, tolerance: float) -> Comparison:
     from rollstream.graph.backends.torch.gradient import gradient
 
-    result = _reference(case, case.flat, np.float32)
+    result = _reference(case, case.memory.flat, np.float32)
     outputs = {"loss": result.loss} if isinstance(result, LossResult) else output_columns(result)
     cotangents = {
         name: np.asarray(generator.uniform(0.5, 1.5, np.shape(value)), np.float32)
@@ -128,15 +132,13 @@ def _compare_slopes(case: _Case, generator: np.random.Generator, tolerance: floa
     by_autograd = gradient(
         case.component,
         api=case.api,
-        layout=case.layout,
-        flat=case.flat,
-        target=case.target,
+        memory=case.memory,
         inputs=case.inputs,
         cotangents=cotangents,
     )
     worst = 0.0
     for _ in range(DIRECTIONS):
-        direction = generator.standard_normal(case.layout.size)
+        direction = generator.standard_normal(case.memory.layout.size)
         direction /= np.linalg.norm(direction)
         slope = _slope(case, direction, cotangents)
         difference = abs(float(by_autograd.astype(np.float64) @ direction) - slope) / (1.0 + abs(slope))
@@ -152,6 +154,6 @@ def _slope(case: _Case, direction: npt.NDArray[np.float64], cotangents: Mapping[
     """Central difference along `direction`, in float64."""
     ends = []
     for sign in (1.0, -1.0):
-        outputs = output_columns(_reference(case, case.flat.astype(np.float64) + sign * STEP * direction, np.float64))
+        outputs = output_columns(_reference(case, case.memory.flat.astype(np.float64) + sign * STEP * direction, np.float64))
         ends.append(sum(float(np.sum(np.asarray(outputs[name]) * value)) for name, value in cotangents.items()))
     return (ends[0] - ends[1]) / (2.0 * STEP)

@@ -33,9 +33,10 @@ class Component(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """Outcome of a shape pass: the layout of the parameters, and what was called."""
+    """Outcome of a shape pass: the layouts of parameters and state, and what was called."""
 
     layout: FlatLayout
+    state_layout: FlatLayout
     calls: tuple[Call, ...]
     uses_target: bool
     duration_s: float
@@ -57,6 +58,7 @@ def declare(component: Component, *, clock: Clock | None = None) -> Declared:
             run(Scope(NumpyOps(), declaration=declaration), **bind(arguments, _zeros(arguments)))
     return Declared(
         layout=FlatLayout(tuple(declaration.parameters.values())),
+        state_layout=FlatLayout(tuple(declaration.state.values())),
         calls=tuple(declaration.calls),
         uses_target=declaration.uses_target,
         duration_s=timer.monotonic_s() - start_s,

@@ -13,15 +13,15 @@ from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.backends.numpy_tape import Recorded, Tape
 from rollstream.graph.declare import Component
 from rollstream.graph.inputs import Arguments, bind, flat_inputs
-from rollstream.graph.layout import FlatLayout
+from rollstream.graph.memory import Memory
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Parameters, Scope
 
-__all__ = ["Executable", "NumpyExecutable", "empty_inputs", "output_columns"]
+__all__ = ["Build", "Executable", "NumpyExecutable", "empty_inputs", "output_columns"]
 
 
 class Executable(Protocol):
-    """An API in some mode.
+    """An API in some mode. Made by `Build`: parameters and state are read where they lie, and new state is written there.
 
     Attributes:
         inputs: buffers to fill, by input name.
@@ -34,30 +34,27 @@ class Executable(Protocol):
         ...
 
 
+class Build(Protocol):
+    """Makes the executable of one API; each mode has one."""
+
+    def __call__(self, component: Component, *, api: str, rows: int, memory: Memory) -> Executable: ...
+
+
 class NumpyExecutable:
-    """The taped form, see `backends.numpy_tape`. Reads the parameters where they lie in `flat`: changing them there is enough.
+    """The taped form, see `backends.numpy_tape`."""
 
-    `target` holds the target network's, where the API reads one; without, it is the same network.
-    """
-
-    def __init__(
-        self,
-        component: Component,
-        *,
-        api: str,
-        rows: int,
-        layout: FlatLayout,
-        flat: npt.NDArray[np.float32],
-        target: npt.NDArray[np.float32] | None = None,
-    ) -> None:
+    def __init__(self, component: Component, *, api: str, rows: int, memory: Memory) -> None:
         arguments = component.arguments(api)
         self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(arguments, rows=rows)
         tape = Tape()
-        views = layout.split(flat)
-        scope = Scope(NumpyOps(), Parameters(live=views, frozen=views, target=views if target is None else layout.split(target)))
+        views, state = memory.live_views, memory.state_views
+        parameters = Parameters(live=views, frozen=views, target=memory.target_views, state=state, written={})
+        scope = Scope(NumpyOps(), parameters)
         recorded = {name: tape.input(buffer) for name, buffer in self.inputs.items()}
         with np.errstate(all="ignore"):  # the first run sees zeros
             outputs = output_columns(getattr(component, api)(scope, **bind(arguments, recorded)))
+        for name, value in (parameters.written or {}).items():
+            tape.record(np.copyto, state[name], value.array if isinstance(value, Recorded) else value)
         self._outputs = {name: column.array if isinstance(column, Recorded) else column for name, column in outputs.items()}
         self._run = tape.run
 

@@ -23,8 +23,9 @@ class Input:
     Attributes:
         name: the column (or setting) it is filled from.
         dtype, shape: of one row's entry.
-        role: `column` comes from rows, `noise` is uniform in [0, 1) and drawn by whoever runs the API, `scalar` is a setting
-            that may change between calls (epsilon, clip ratio).
+        role: `column` comes from rows, `noise` is drawn by whoever runs the API, `scalar` is a setting that may change between
+            calls (epsilon, clip ratio).
+        noise: how noise is drawn: uniform in [0, 1), or standard normal.
         per_row: has a leading batch axis; only scalars may lack it.
         low, high: range from which tests draw examples: integers in [low, high), floats in [low, high).
     """
@@ -33,6 +34,7 @@ class Input:
     dtype: str = "<f4"
     shape: tuple[int, ...] = ()
     role: Literal["column", "noise", "scalar"] = "column"
+    noise: Literal["uniform", "normal"] = "uniform"
     per_row: bool = True
     low: float = -1.0
     high: float = 1.0
@@ -93,6 +95,8 @@ def sample(arguments: Arguments, *, rows: int, generator: np.random.Generator) -
 
 def _example(item: Input, shape: tuple[int, ...], generator: np.random.Generator) -> npt.NDArray[Any]:
     dtype = np.dtype(item.dtype)
+    if item.role == "noise" and item.noise == "normal":
+        return generator.standard_normal(shape).astype(dtype)
     if dtype.kind == "f":
         low, high = (0.0, 1.0) if item.role == "noise" else (item.low, item.high)
         return np.asarray(generator.uniform(low, high, shape)).astype(dtype)

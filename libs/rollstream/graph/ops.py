@@ -1,8 +1,7 @@
 """The op table: the few array functions that components are written in.
 
-A component never names a framework; it receives one of these tables. Two exist: `backends.numpy_ops` (the reference,
-the shape pass and the acting path) and `backends.torch.ops`. Arithmetic, comparison, slicing, `.shape` and `.dtype`
-work on the arrays themselves in both. A table has no choices hidden in it: what one backend cannot do well does not
+A component never names a framework; it receives one of these tables, see `backends`. Arithmetic, comparison, slicing, `.shape` and `.dtype`
+work on the arrays themselves in all. A table has no choices hidden in it: what one backend cannot do well does not
 belong here.
 """
 
@@ -19,7 +18,7 @@ __all__ = ["Activation", "Array", "Ops"]
 Array: TypeAlias = Any
 """An array of whichever backend runs. Shapes stand in the docstrings; a static type would promise more than it checks."""
 
-Activation: TypeAlias = Literal["tanh", "relu"]
+Activation: TypeAlias = Literal["tanh", "relu", "elu", "silu", "sigmoid"]
 """Names of the op that follows a hidden layer."""
 
 
@@ -34,22 +33,46 @@ class Ops(Protocol):
         """A NumPy array that never changes, as an array of this backend."""
         ...
 
+    def to_int(self, x: Array) -> Array:
+        """As int64; towards zero."""
+        ...
+
     def zeros_like(self, x: Array) -> Array: ...
     def ones_like(self, x: Array) -> Array: ...
     def reshape(self, x: Array, shape: tuple[int, ...]) -> Array: ...
 
+    def transpose(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Axes in this order."""
+        ...
+
     def concatenate(self, parts: Sequence[Array], *, axis: int = -1) -> Array: ...
 
-    def stack(self, parts: Sequence[Array]) -> Array:
-        """Along a new first axis."""
+    def stack(self, parts: Sequence[Array], *, axis: int = 0) -> Array:
+        """Along a new axis."""
         ...
 
     def take(self, x: Array, index: npt.NDArray[np.int64]) -> Array:
         """Entries `index` (constant) of the last axis."""
         ...
 
+    def rows(self, table: Array, index: Array) -> Array:
+        """table [K, ...], index int64 [B] -> [B, ...]: an embedding."""
+        ...
+
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """[B, F] @ [F, G] + [G] -> [B, G]."""
+        ...
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """[..., M, K] @ [..., K, N] -> [..., M, N]; leading axes broadcast."""
+        ...
+
+    def conv(self, x: Array, weight: Array, bias: Array, *, stride: int) -> Array:
+        """x [B, C, H, W], weight [O, C, KH, KW], bias [O] -> [B, O, 1 + (H - KH) // stride, 1 + (W - KW) // stride]; no padding."""
+        ...
+
+    def pad(self, x: Array, widths: tuple[tuple[int, int], ...]) -> Array:
+        """Zeros before and after, for each axis."""
         ...
 
     def dot(self, x: Array, y: Array) -> Array:
@@ -58,10 +81,18 @@ class Ops(Protocol):
 
     def tanh(self, x: Array) -> Array: ...
     def relu(self, x: Array) -> Array: ...
+    def sigmoid(self, x: Array) -> Array: ...
+
+    def softplus(self, x: Array) -> Array:
+        """log(1 + exp(x)), without overflow."""
+        ...
+
     def exp(self, x: Array) -> Array: ...
     def expm1(self, x: Array) -> Array: ...
     def log(self, x: Array) -> Array: ...
     def sqrt(self, x: Array) -> Array: ...
+    def sign(self, x: Array) -> Array: ...
+    def floor(self, x: Array) -> Array: ...
     def abs(self, x: Array) -> Array: ...
     def isfinite(self, x: Array) -> Array: ...
     def minimum(self, x: Array, y: Array) -> Array: ...
@@ -71,11 +102,15 @@ class Ops(Protocol):
 
     def where(self, condition: Array, x: Array, y: Array) -> Array: ...
 
-    def sum(self, x: Array, *, axis: int | None = None) -> Array:
+    def sum(self, x: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
         """Over one axis, or over all when None."""
         ...
 
-    def max(self, x: Array) -> Array: ...
+    def mean(self, x: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        """Over one axis, or over all when None."""
+        ...
+
+    def max(self, x: Array, *, axis: int = -1, keepdims: bool = False) -> Array: ...
 
     def argmax(self, x: Array) -> Array:
         """int64; the first one where several are highest."""
@@ -84,12 +119,18 @@ class Ops(Protocol):
     def cumsum(self, x: Array) -> Array: ...
 
     def pick(self, x: Array, index: Array) -> Array:
-        """x [B, A], index int64 [B] -> x[b, index[b]] [B]."""
+        """x [..., A], index int64 [...] -> x[..., index[...]] [...]."""
         ...
 
     def log_softmax(self, x: Array) -> Array: ...
 
     def stop_gradient(self, x: Array) -> Array: ...
+
+    def scan(
+        self, step: Callable[..., tuple[tuple[Array, ...], Array]], initial: tuple[Array, ...], arrays: Sequence[Array]
+    ) -> tuple[tuple[Array, ...], Array]:
+        """`carry, y = step(carry, *[x[t] for x in arrays])` for t = 0 ... T-1; the last carry, and all y [T, ...]."""
+        ...
 
     def scan_reverse(self, step: Callable[..., Array], initial: Array, arrays: Sequence[Array]) -> Array:
         """`carry = step(carry, *[x[t] for x in arrays])` for t = T-1 ... 0; all carries, in order of t, [T, ...]."""

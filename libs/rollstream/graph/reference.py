@@ -11,7 +11,8 @@ import numpy.typing as npt
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.declare import Component
 from rollstream.graph.inputs import bind
-from rollstream.graph.layout import FlatLayout
+from rollstream.graph.memory import Memory
+from rollstream.graph.ops import Array
 from rollstream.graph.scope import Parameters, Scope
 
 __all__ = ["reference"]
@@ -21,25 +22,26 @@ def reference(
     component: Component,
     *,
     api: str,
-    layout: FlatLayout,
-    flat: npt.NDArray[Any],
+    memory: Memory,
     inputs: Mapping[str, npt.NDArray[Any]],
-    frozen: npt.NDArray[Any] | None = None,
-    target: npt.NDArray[Any] | None = None,
+    moved: npt.NDArray[Any] | None = None,
+    written: dict[str, Array] | None = None,
     dtype: type[np.floating[Any]] = np.float32,
 ) -> Any:
     """What the API returns.
 
     Args:
-        flat: parameters [P].
+        memory: parameters and state; they are not changed.
         inputs: by input name.
-        frozen: parameters where no gradient flows, when they are not `flat` (finite differences move `flat` alone).
-        target: parameters of the target network; `flat` when None.
+        moved: parameters [P] in place of those of `memory`, except where no gradient flows (for finite differences).
+        written: where new state goes, by name.
         dtype: of all floating-point numbers inside.
     """
-    live, still, other = (
-        layout.split(np.asarray(vector, dtype))
-        for vector in (flat, flat if frozen is None else frozen, flat if target is None else target)
+    live = memory.layout.split(np.asarray(memory.flat if moved is None else moved, dtype))
+    frozen, target, state = (
+        {name: np.asarray(view, dtype) for name, view in views.items()}
+        for views in (memory.live_views, memory.target_views, memory.state_views)
     )
-    scope = Scope(NumpyOps(dtype=dtype), Parameters(live=live, frozen=still, target=other))
+    sink = {} if written is None else written
+    scope = Scope(NumpyOps(dtype=dtype), Parameters(live=live, frozen=frozen, target=target, state=state, written=sink))
     return getattr(component, api)(scope, **bind(component.arguments(api), inputs))

@@ -15,7 +15,7 @@ import numpy as np
 
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
-from rollstream.graph.initializers import Initializer
+from rollstream.graph.initializers import Constant, Initializer
 from rollstream.graph.layout import Parameter
 from rollstream.graph.ops import Array, Ops
 
@@ -28,11 +28,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Arrays by name: those that learn, the same without gradient, and those of the target network (when there is one)."""
+    """Arrays by name: those that learn, the same without gradient, and those of the target network (when there is one).
+
+    Attributes:
+        state: what components remember from call to call.
+        written: where `Scope.set_state` puts new state; None: this call may only read it.
+    """
 
     live: Mapping[str, Array]
     frozen: Mapping[str, Array]
     target: Mapping[str, Array] | None = None
+    state: Mapping[str, Array] = field(default_factory=dict)
+    written: dict[str, Array] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +59,21 @@ class Declaration:
 
     clock: Clock
     parameters: dict[str, Parameter] = field(default_factory=dict)
+    state: dict[str, Parameter] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     uses_target: bool = False
 
     def parameter(self, name: str, shape: tuple[int, ...], init: Initializer) -> Array:
-        known = self.parameters.setdefault(name, Parameter(name=name, shape=shape, init=init))
-        if known.shape != shape:
-            raise ConfigError(
-                f"parameter {name} is used with shapes {list(known.shape)} and {list(shape)}; give one of them another name"
-            )
-        return np.zeros(shape, np.float32)
+        return _declared(self.parameters, name, shape, init)
+
+
+def _declared(known: dict[str, Parameter], name: str, shape: tuple[int, ...], init: Initializer) -> Array:
+    first = known.setdefault(name, Parameter(name=name, shape=shape, init=init))
+    if first.shape != shape:
+        raise ConfigError(
+            f"parameter {name} is used with shapes {list(first.shape)} and {list(shape)}; give one of them another name"
+        )
+    return np.zeros(shape, np.float32)
 
 
 class Scope:
@@ -91,11 +103,35 @@ class Scope:
 
     def parameter(self, name: str, shape: tuple[int, ...], init: Initializer) -> Array:
         """This component's parameter `name`."""
-        full = f"{self.path}.{name}" if self.path else name
+        full = self._full(name)
         if self._current is None:
             assert self.declaration is not None, "a scope has parameters or declares them"
             return self.declaration.parameter(full, shape, init)
         return self._current[full]
+
+    def state(self, name: str, shape: tuple[int, ...], *, initial: float = 0.0) -> Array:
+        """What this component remembers as `name`, float32; no gradient flows into it."""
+        full = self._full(name)
+        if self._all is None:
+            assert self.declaration is not None, "a scope has parameters or declares them"
+            return _declared(self.declaration.state, full, shape, Constant(value=initial))
+        return self._all.state[full]
+
+    def set_state(self, name: str, value: Array) -> None:
+        """Remember `value` as `name` from the next call on.
+
+        Raises:
+            ConfigError: this API is run where state may only be read (acting, losses).
+        """
+        if self.declaration is not None:
+            return
+        full = self._full(name)
+        if self._all is None or self._all.written is None:
+            raise ConfigError(f"state {full} cannot be set here; only an API that is run for it, such as observe, may set state")
+        self._all.written[full] = value
+
+    def _full(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
 
     def without_gradient(self) -> Scope:
         """The same place; what is computed in it does not move the parameters."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rollstream.graph.inputs import Arguments
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses.loss import Loss
-from rollstream.graph.optimizers.adam import Adam
+from rollstream.graph.memory import NO_STATE, Memory
+from rollstream.graph.optimizers.optimizer import Optimizer
 
 __all__ = ["Engine", "UpdatePlan", "UpdateState"]
 
@@ -24,14 +25,18 @@ class UpdatePlan:
     batch_rows: rows of one minibatch; static.
     max_grad_norm: gradients of a larger global norm are scaled down to it; None: no clipping.
     uses_target: the loss reads a target network.
+    state_layout: of what the policy remembers; an update reads it and does not change it.
+    rate_scale: factor of the learning rate for each parameter [P] (groups); None: the same for all.
     """
 
     loss: Loss
     layout: FlatLayout
     batch_rows: int
-    optimizer: Adam
+    optimizer: Optimizer
     max_grad_norm: float | None
     uses_target: bool
+    state_layout: FlatLayout = NO_STATE
+    rate_scale: npt.NDArray[np.float32] | None = None
 
     @property
     def arguments(self) -> Arguments:
@@ -48,7 +53,9 @@ class UpdateState:
     """Arrays that an engine changes in place; frozen means that they stay the same arrays.
 
     Attributes:
-        parameters, first, second: the flat vector and Adam's moments, float32 [P].
+        parameters: the flat vector, float32 [P].
+        slots: what the optimizer keeps, float32 [number of slots, P].
+        state: what the policy remembers, float32 [S].
         count: updates applied so far, int64 [1].
         target: parameters of the target network, float32 [P]; empty without one.
         sums: metrics summed over updates applied since they were last cleared, float32 [K].
@@ -56,8 +63,8 @@ class UpdateState:
     """
 
     parameters: npt.NDArray[np.float32]
-    first: npt.NDArray[np.float32]
-    second: npt.NDArray[np.float32]
+    slots: npt.NDArray[np.float32]
+    state: npt.NDArray[np.float32]
     count: npt.NDArray[np.int64]
     target: npt.NDArray[np.float32]
     sums: npt.NDArray[np.float32]
@@ -65,17 +72,22 @@ class UpdateState:
 
     @staticmethod
     def start(plan: UpdatePlan, parameters: npt.NDArray[np.float32]) -> UpdateState:
-        """No update yet; the target network equals the parameters."""
+        """No update yet; the target network equals the parameters, and state is as it begins."""
         size = plan.layout.size
         return UpdateState(
             parameters=parameters.copy(),
-            first=np.zeros(size, np.float32),
-            second=np.zeros(size, np.float32),
+            slots=np.zeros((len(plan.optimizer.slots), size), np.float32),
+            state=plan.state_layout.init(0),
             count=np.zeros(1, np.int64),
             target=parameters.copy() if plan.uses_target else np.zeros(0, np.float32),
             sums=np.zeros(len(plan.metric_names), np.float32),
             tally=np.zeros(2, np.int64),
         )
+
+    def memory(self, plan: UpdatePlan) -> Memory:
+        """These arrays as executables read them."""
+        target = self.target if plan.uses_target else None
+        return Memory(layout=plan.layout, flat=self.parameters, target=target, state_layout=plan.state_layout, state=self.state)
 
 
 class Engine(Protocol):

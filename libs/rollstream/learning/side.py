@@ -66,8 +66,9 @@ class LearnerProcess:
         edge: Callable[[str, int], EdgeSource],
         tables: Mapping[str, TableSource],
         version: int,
+        stop: threading.Event | None = None,
     ) -> None:
-        self.stop_event = threading.Event()
+        self.stop_event = stop or threading.Event()
         self.first_update_wall_s: float | None = None
         self._agent = agent
         self._weights = weights

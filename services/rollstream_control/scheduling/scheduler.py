@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from rollstream.config import ExperimentSpec, Phase
@@ -34,7 +34,7 @@ from rollstream.store import (
 from rollstream_control.scheduling.plan import Demand, Seat, plan
 from rollstream_service.lifecycle import Life
 
-__all__ = ["Scheduler", "demands"]
+__all__ = ["Scheduler", "demands", "phase_without_learner"]
 
 WAIT_S = 1.0
 """Longest sleep: how late a member that died without a word is noticed after its record has expired."""
@@ -65,6 +65,20 @@ def demands(experiments: Sequence[OpenExperiment], *, idle_learners: int, learne
     queued = [entry for entry in experiments if entry.phase == "queued" and entry.wanted == "run"]
     ahead = max(idle_learners, 0 if claimed or learners else 1)
     return [Demand(experiment=entry.id, weight=entry.spec.weight, actors=entry.spec.actors) for entry in claimed + queued[:ahead]]
+
+
+def phase_without_learner(entry: OpenExperiment, *, idle_learners: int) -> Literal["queued", "paused", "stopped"] | None:
+    """The phase that an experiment gets when no learner has it; None: the one that it is in, or a learner will say.
+
+    An idle learner still ends an experiment that ran, with a checkpoint and a summary; it takes none that is to be paused.
+    """
+    if entry.wanted == "stop" and (entry.phase == "queued" or idle_learners == 0):
+        return "stopped"
+    if entry.wanted == "pause" and entry.phase != "paused":
+        return "paused"
+    if entry.wanted == "run" and entry.phase == "paused":
+        return "queued"
+    return None
 
 
 class OnLook(Protocol):
@@ -167,7 +181,7 @@ class Scheduler:
         self._looked_s = self._life.clock.monotonic_s()
         learners = [member for member in members if member.role == "learner"]
         idle = sum(not learner.doing for learner in learners)
-        experiments = self._end_orphans(self._open(), idle_learners=idle)
+        experiments = self._settle_orphans(self._open(), idle_learners=idle)
         self._on_look(members, phases=[entry.phase for entry in experiments])
         current = self._assignments.all()
         planned = plan(
@@ -215,16 +229,18 @@ class Scheduler:
                 found.append(entry)
         return found
 
-    def _end_orphans(self, experiments: Sequence[OpenExperiment], *, idle_learners: int) -> list[OpenExperiment]:
-        """Experiments that are left after those were ended which somebody told to stop and no learner will."""
+    def _settle_orphans(self, experiments: Sequence[OpenExperiment], *, idle_learners: int) -> list[OpenExperiment]:
+        """Experiments that are left after those without a learner got the phase that was ordered."""
         left = []
         for entry in experiments:
-            nobody_will = entry.phase == "queued" or idle_learners == 0
-            if entry.wanted != "stop" or not nobody_will or not self._end(entry):
+            phase = phase_without_learner(entry, idle_learners=idle_learners)
+            if phase is None or not self._settle(entry, phase):
                 left.append(entry)
+            elif phase != "stopped":
+                left.append(replace(entry, phase=phase))
         return left
 
-    def _end(self, entry: OpenExperiment) -> bool:
+    def _settle(self, entry: OpenExperiment, phase: Literal["queued", "paused", "stopped"]) -> bool:
         lease = Lease.acquire(
             self._store,
             key=keys.experiment_lease(entry.id),
@@ -232,15 +248,15 @@ class Scheduler:
             owner=self._life.member,
             ttl_s=LEASE_S,
         )
-        if lease is None:  # a learner has it, and will end it
+        if lease is None:  # a learner has it, and will obey
             return False
-        reason = (
-            "stopped by order before a learner began"
-            if entry.phase == "queued"
-            else "stopped by order after its learner had gone"
-        )
+        if phase == "queued":
+            reason = "resumed by order; a learner goes on from its checkpoint"
+        else:
+            when = "before a learner began" if entry.phase == "queued" else "after its learner had gone"
+            reason = f"{phase} by order {when}"
         try:
-            return self._experiments.set_phase(entry.id, "stopped", reason=reason, lease=lease)
+            return self._experiments.set_phase(entry.id, phase, reason=reason, lease=lease)
         except LeaseLost:
             return False
         finally:

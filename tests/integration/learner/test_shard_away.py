@@ -2,87 +2,52 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-import structlog
-
 from rollstream.clock import Deadline, SystemClock
-from rollstream.config import ExperimentSpec
-from rollstream.store import Address, Experiments, Store
-from rollstream_learner.settings import LearnerSettings
-from rollstream_learner.wiring import main as learner_main
-from rollstream_replay.settings import ReplaySettings
-from rollstream_replay.wiring import main as replay_main
-from rollstream_service.health import Health
-from rollstream_service.lifecycle import Life
-
-EXPERIMENT = "away-abc123"
-GRACE_S = 2.0
+from rollstream.store import Experiments, Lease, Store, keys
 
 
-class Service:
-    """A service's main function in a thread."""
-
-    def __init__(self, role: str, main: Callable[[Any, Life], None], settings: Any) -> None:
-        clock = SystemClock()
-        log = structlog.get_logger("rollstream")
-        self.life = Life(role=role, member=settings.member_id, clock=clock, health=Health(clock), log=log)
-        self._thread = threading.Thread(target=main, args=(settings, self.life), name=role)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.life.stopping.set()
-        self._thread.join(timeout=60)
-        assert not self._thread.is_alive()
-
-
-@pytest.fixture
-def experiments(store: Store) -> Experiments:
-    made = Experiments(store)
-    spec = {"name": "away", "algorithm": "dqn", "environment": {"id": "CartPole-v1"}}
-    made.submit(EXPERIMENT, ExperimentSpec.model_validate(spec))
-    return made
-
-
-@pytest.fixture
-def learner(experiments: Experiments, address: Address, tmp_path: Path) -> Iterator[Service]:
-    settings = LearnerSettings(redis_url=str(address), member_id="learner-0", runs_dir=tmp_path, grace_s=GRACE_S)
-    service = Service("learner", learner_main, settings)
-    yield service
-    service.stop()
-
-
-def start_replay(address: Address) -> Service:
-    return Service("replay", replay_main, ReplaySettings(redis_url=str(address), member_id="replay-0", grace_s=GRACE_S))
-
-
-def wait_for_phase(experiments: Experiments, phase: str) -> None:
-    deadline = Deadline(SystemClock(), after_s=90.0)
-    while (status := experiments.status(EXPERIMENT)).phase != phase:
-        assert not deadline.passed(), f"{status.phase} ({status.reason}), not {phase}"
-        SystemClock().sleep(0.05)
-
-
-def test_an_experiment_waits_for_its_shard_and_outlives_it(experiments: Experiments, learner: Service, address: Address) -> None:
-    wait_for_phase(experiments, "starting")
+def test_an_experiment_waits_for_its_shard_and_outlives_it(store: Store, start: Any, submit: Any, reaches: Any) -> None:
+    experiment = submit("dqn")
+    learner = start("learner")
+    reaches(experiment, "starting")
     SystemClock().sleep(3.0)  # longer than one look
-    assert experiments.status(EXPERIMENT).phase == "starting"
-    shard = start_replay(address)
-    try:
-        wait_for_phase(experiments, "running")
-    finally:
-        shard.stop()
+    assert Experiments(store).status(experiment).phase == "starting"
+    shard = start("replay")
+    reaches(experiment, "running")
+    shard.stop()
     learner.stop()
-    status = experiments.status(EXPERIMENT)
+    status = Experiments(store).status(experiment)
     assert status.phase == "queued", status.reason
 
 
-def test_an_experiment_that_waits_for_its_shard_can_be_stopped(experiments: Experiments, learner: Service) -> None:
-    wait_for_phase(experiments, "starting")
-    experiments.order(EXPERIMENT, "stop")
-    wait_for_phase(experiments, "stopped")
-    assert "replay shard 0 did not serve" in experiments.status(EXPERIMENT).reason
+def test_an_experiment_that_waits_for_its_shard_can_be_stopped(store: Store, start: Any, submit: Any, reaches: Any) -> None:
+    experiment = submit("dqn")
+    start("learner")
+    reaches(experiment, "starting")
+    Experiments(store).order(experiment, "stop")
+    reaches(experiment, "stopped")
+    assert "replay shard 0 did not serve" in Experiments(store).status(experiment).reason
+
+
+def test_an_experiment_that_waits_for_its_shard_and_is_to_pause_frees_its_learner(
+    store: Store, start: Any, submit: Any, reaches: Any
+) -> None:
+    waiting = submit("dqn")
+    start("learner")
+    reaches(waiting, "starting")
+    Experiments(store).order(waiting, "pause")
+    reaches(waiting, "queued")
+    reaches(submit("ppo"), "running")
+
+
+def test_an_experiment_that_starts_slowly_keeps_its_lease(store: Store, start: Any, submit: Any, reaches: Any) -> None:
+    experiment = submit("dqn")
+    start("learner", lease_ttl_s=1.0)
+    reaches(experiment, "starting")
+    clock = SystemClock()
+    deadline = Deadline(clock, after_s=3.0)
+    while not deadline.passed():
+        assert Lease.owner_of(store, key=keys.experiment_lease(experiment)) == "learner-0"
+        clock.sleep(0.05)

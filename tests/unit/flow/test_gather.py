@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rollstream.errors import FlowError
 from rollstream.flow import Actors, Runner, Stream, filter_lag
+from rollstream.flow.fragment import DROPPED_METRIC
 from rollstream.flow.steps import publish, update
-from rollstream.spaces import Batch, Rollout
+from rollstream.spaces import Batch, Episodes, Rollout
 
 
 def as_batch(rollout: Rollout) -> Batch:
@@ -142,3 +145,25 @@ def test_a_waiting_gather_does_not_spin(rig: Any) -> None:
     assert asked <= 2
     assert waiting["round"].startswith("messages on edge round")
     assert waiting["prefetch"] == "items of round"
+
+
+def test_a_message_of_a_round_that_was_never_complete_counts_once_though_it_comes_again(rig: Any, batch_of: Any) -> None:
+    rig.edge.live = {"a", "b"}
+    episodes = Episodes(returns=np.ones(3), lengths=np.ones(3, np.int64))
+    first = replace(batch_of(1, actor="a"), episodes=episodes, metrics={f"{DROPPED_METRIC}max_lag": 2.0})
+    rig.edge.messages = [first]
+    assert list(Runner(rounds(), rig.learner)) == []
+    assert rig.counters.value("episodes") == 0
+    rig.learner.stop.clear()
+    rig.edge.messages, rig.edge.given = [first, batch_of(1, actor="b")], 0
+    list(Runner(rounds(), rig.learner))
+    assert rig.counters.value("episodes") == 3
+    assert rig.counters.value("env_steps_dropped", reason="max_lag") == 2
+
+
+def test_what_a_refused_message_tells_beside_its_rows_counts_too(rig: Any, batch_of: Any) -> None:
+    rig.learner.published = 5
+    episodes = Episodes(returns=np.ones(3), lengths=np.ones(3, np.int64))
+    rig.edge.messages = [replace(batch_of(1, version=4), episodes=episodes)]
+    list(Runner(rounds(), rig.learner))
+    assert rig.counters.value("episodes") == 3

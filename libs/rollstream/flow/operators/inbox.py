@@ -1,4 +1,4 @@
-"""The learner's end of an edge, with the books that are kept when a message comes in."""
+"""The learner's end of an edge, with the books that are kept when a message enters the flow or is refused."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Inbox:
 
     def receive(self, gathered: Mapping[str, Batch]) -> Batch | None:
         """The next message; None when the flow stops, or when nobody alive is left to complete the round `gathered`."""
-        with self._running.waits(self._node, self._meter, f"messages on edge {self._edge.name}"):
+        with self._running.waits(self._node, self._meter, f"messages on edge {self._edge.name}") as waiting:
             while not self._running.stopping():
+                waiting.look_up()
                 message = self._next()
                 if message is not None:
-                    self._note(message)
                     return message
                 missing = self.missing(gathered)
                 if gathered and not missing:
@@ -58,6 +58,8 @@ class Inbox:
             joined = join_batches([_without_told(message) for message in messages])
         except SchemaMismatch as error:
             raise_at_operator(error, self._node)
+        for message in messages:
+            self._note(message)
         return self._running.ledger.admit(
             joined,
             env_steps=joined.env_steps,
@@ -70,6 +72,7 @@ class Inbox:
         if self._edge.stored:
             self._running.ledger.finish(self.admit([message]))
         else:
+            self._note(message)
             self._running.ledger.count_dropped(message.env_steps, reason=reason)
             self._source.ack(message)
 
@@ -80,7 +83,10 @@ class Inbox:
             raise_at_operator(error, self._node)
 
     def _note(self, message: Batch) -> None:
-        """Take up what a message tells beside its rows: episodes, and environment steps that its actor dropped."""
+        """Take up what a message tells beside its rows: episodes, and environment steps that its actor dropped.
+
+        Not when it is received: one of a round that is never complete comes again after a restart.
+        """
         self._running.tally.episodes_ended(message.episodes)
         self._running.side.counters.add("episodes", len(message.episodes))
         for name, env_steps in message.metrics.items():

@@ -30,7 +30,8 @@ class Prefetch(Operator):
             yield from (self.passed(parcel) for parcel in self.inputs[0].parcels())
             return
         self.pump.start()
-        while (parcel := self._get()) is not None:
+        what = f"items of {self.inputs[0].node.name}"
+        while (parcel := self.running.take(self.queue, self.node, self.meter, what)) is not None:
             yield self.passed(parcel)
         self.running.stopping()  # raises what the thread failed with
 
@@ -49,9 +50,3 @@ class Prefetch(Operator):
             taken = self.queue.put(parcel)
         self.meter.depth_items = len(self.queue)
         return taken
-
-    def _get(self) -> Parcel | None:
-        with self.running.waits(self.node, self.meter, f"items of {self.inputs[0].node.name}"):
-            parcel = self.queue.get()
-        self.meter.depth_items = len(self.queue)
-        return parcel

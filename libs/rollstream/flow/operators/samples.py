@@ -35,8 +35,9 @@ class Samples(Operator):
     def _sample(self) -> Batch | None:
         side = self.running.side
         deadline_s = INLINE_DEADLINE_S if self.running.inline else SLICE_S
-        with self.running.waits(self.node, self.meter, f"samples of table {self.node.table}"):
+        with self.running.waits(self.node, self.meter, f"samples of table {self.node.table}") as waiting:
             while not self.running.stopping():
+                waiting.look_up()
                 try:
                     batch = side.sample(self.node.table, batch_items=self.batch_items, deadline_s=deadline_s)
                 except DeadlineExceeded as error:

@@ -127,7 +127,7 @@ class Union(Operator):
         self.meter.bound_items = self.queue.bound_items
         for index, before in enumerate(self.inputs):
             self._pump(before, deliver=self._put if self.emits[index] else self._finish, counts=self.emits[index])
-        while (parcel := self._get()) is not None:
+        while (parcel := self.running.take(self.queue, self.node, self.meter, "items of any branch")) is not None:
             yield self.passed(parcel)
         self.running.stopping()
 
@@ -158,12 +158,6 @@ class Union(Operator):
             taken = self.queue.put(parcel)
         self.meter.depth_items = len(self.queue)
         return taken
-
-    def _get(self) -> Parcel | None:
-        with self.running.waits(self.node, self.meter, "items of any branch"):
-            parcel = self.queue.get()
-        self.meter.depth_items = len(self.queue)
-        return parcel
 
 
 def _nothing_more() -> None:

@@ -19,7 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rollstream.errors import ConfigError
 
-__all__ = ["Recorded", "Tape"]
+__all__ = ["Recorded", "Tape", "view_of"]
 
 
 class Tape:
@@ -95,6 +95,11 @@ class Recorded(NDArrayOperatorsMixin):
             name = getattr(function, "__name__", repr(function))
             raise ConfigError(f"numpy acting cannot record numpy.{name}; use mode 'torch' or other ops in the component")
         return Recorded(recorder(self.tape, *args), self.tape)
+
+
+def view_of(x: Any, view: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
+    """`view(x)`, which looks at the same memory, so that there is nothing to record."""
+    return Recorded(view(x.array), x.tape) if isinstance(x, Recorded) else view(x)
 
 
 def _plain(value: Any) -> Any:

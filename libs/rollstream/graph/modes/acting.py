@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError, SchemaMismatch
 from rollstream.graph.declare import Component, declare
-from rollstream.graph.executable import Executable, NumpyExecutable
+from rollstream.graph.executable import Build, Executable, NumpyExecutable
 from rollstream.graph.inputs import fill, flat_inputs
-from rollstream.graph.layout import FlatLayout
+from rollstream.graph.memory import Memory
 from rollstream.graph.modes.requirements import require_torch
 from rollstream.spaces import Columns
 
@@ -22,43 +23,55 @@ MAX_BLOCK_ROWS = 1024
 """Largest block in which `values` and `greedy` compute; more rows take several blocks."""
 
 
-class _Build(Protocol):
-    def __call__(
-        self, component: Component, *, api: str, rows: int, layout: FlatLayout, flat: npt.NDArray[np.float32]
-    ) -> Executable: ...
-
-
 class Acting:
     """A policy that acts for a fixed number of environments. One thread at a time.
 
     Attributes:
         layout: of the weights that `load` takes.
+        state_layout: of the state that `load` takes (a running normalizer's statistics).
     """
 
-    def __init__(self, policy: Component, *, batch: int, build: _Build) -> None:
-        self.layout = declare(policy).layout
+    def __init__(self, policy: Component, *, batch: int, build: Build) -> None:
+        declared = declare(policy)
+        self.layout, self.state_layout = declared.layout, declared.state_layout
         self.batch = batch
         self._policy = policy
         self._build = build
-        self._flat = np.zeros(self.layout.size, np.float32)
+        self._memory = Memory(
+            layout=self.layout,
+            flat=np.zeros(self.layout.size, np.float32),
+            state_layout=self.state_layout,
+            state=self.state_layout.init(0),
+        )
         self._blocks: dict[tuple[str, int], Executable] = {}
         inputs = list(flat_inputs(policy.arguments("act")))
         self._columns = [item for item in inputs if item.role == "column"]
-        self._noise = [item.name for item in inputs if item.role == "noise"]
+        self._noise = [item for item in inputs if item.role == "noise"]
         self._scalars = {item.name for item in inputs if item.role == "scalar"}
         self._act = self._executable("act", batch)
         self._observed = [(item.name, self._act.inputs[item.name]) for item in self._columns]
-        self._drawn = [self._act.inputs[name] for name in self._noise]
+        self._drawn = {
+            kind: [self._act.inputs[item.name] for item in self._noise if item.noise == kind] for kind in ("uniform", "normal")
+        }
 
-    def load(self, flat: npt.NDArray[np.float32]) -> None:
-        """Take these weights, float32 [P].
+    def load(self, flat: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None) -> None:
+        """Take these weights, float32 [P], and this state [S] (None: leave it).
 
         Raises:
             SchemaMismatch: another number of parameters than this policy has.
             NonFiniteError: names the first tensor with a NaN or an infinity; the old weights stay.
         """
         self.layout.require_finite(flat)
-        np.copyto(self._flat, flat)
+        if state is not None:
+            self.state_layout.require_finite(state)
+            np.copyto(self._memory.state, state)
+        np.copyto(self._memory.flat, flat)
+
+    def load_tensors(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take weights and state by name, as `Update.tensors` gives them; raises as `load` does."""
+        state = {name: tensor for name, tensor in tensors.items() if name in set(self.state_layout.names)}
+        weights = {name: tensor for name, tensor in tensors.items() if name not in state}
+        self.load(self.layout.join(weights), self.state_layout.join(state))
 
     def act(
         self, observation: Columns, generator: np.random.Generator, **scalars: float | npt.NDArray[Any]
@@ -80,8 +93,10 @@ class Acting:
                 buffer[...] = column
             else:
                 fill(buffer, column, name=name, where="act")
-        for buffer in self._drawn:
+        for buffer in self._drawn["uniform"]:
             generator.random(dtype=np.float32, out=buffer)
+        for buffer in self._drawn["normal"]:
+            generator.standard_normal(dtype=np.float32, out=buffer)
         for name, value in scalars.items():
             self._act.inputs[name][...] = value
         return {name: column.copy() for name, column in self._act.run().items()}
@@ -122,7 +137,7 @@ class Acting:
     def _executable(self, api: str, rows: int) -> Executable:
         found = self._blocks.get((api, rows))
         if found is None:
-            found = self._build(self._policy, api=api, rows=rows, layout=self.layout, flat=self._flat)
+            found = self._build(self._policy, api=api, rows=rows, memory=self._memory)
             self._blocks[api, rows] = found
         return found
 

@@ -1,4 +1,4 @@
-"""Updating: a loss, a flat parameter vector and Adam as one object that takes NumPy columns.
+"""Updating: a loss, a flat parameter vector and an optimizer as one object that takes NumPy columns.
 
 Which framework runs is the mode's business; the state is the same in all.
 """
@@ -8,27 +8,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.clock import Clock
+from rollstream.clock import Clock, SystemClock
 from rollstream.errors import ConfigError, SchemaMismatch
 from rollstream.graph.declare import declare
 from rollstream.graph.inputs import flat_inputs
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses.loss import Loss
 from rollstream.graph.minibatches import Minibatches
-from rollstream.graph.modes.requirements import require_torch
-from rollstream.graph.optimizers.adam import Adam
+from rollstream.graph.modes.engines import UpdateMode, build_engine
+from rollstream.graph.modes.observer import Observer
+from rollstream.graph.optimizers import Adam, Optimizer
 from rollstream.graph.report import BuildReport
 from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
 from rollstream.spaces import Columns
 
 __all__ = ["Update", "UpdateMode", "UpdateResult", "build_update"]
-
-UpdateMode = Literal["torch", "torch-graph"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class UpdateResult:
 
 
 class Update:
-    """Forward, backward, clip and Adam on one flat vector. One thread at a time; made by `build_update`.
+    """Forward, backward, clip and optimizer step on one flat vector. One thread at a time; made by `build_update`.
 
     Attributes:
         layout: of the flat vector.
@@ -61,6 +60,7 @@ class Update:
         inputs = list(flat_inputs(plan.arguments))
         self._scalars = frozenset(item.name for item in inputs if item.role == "scalar")
         self._batches = Minibatches(inputs, batch_rows=plan.batch_rows)
+        self._observer: Observer | None = None
         self._staged: Sequence[Any] = ()
         self._reserve(plan.batch_rows)
 
@@ -120,11 +120,32 @@ class Update:
         """The flat vector, float32 [P]; a copy."""
         return self._state.parameters.copy()
 
-    def sync_target(self) -> None:
-        """The target network takes the parameters."""
+    def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Parameters and the policy's state by name, as copies: what actors need (`Acting.load_tensors`)."""
+        views = {**self._plan.layout.split(self._state.parameters), **self._plan.state_layout.split(self._state.state)}
+        return {name: view.copy() for name, view in views.items()}
+
+    def observe(self, columns: Columns) -> None:
+        """Let the policy's API `observe` see these rows, [M, ...], each once: it updates its state (running statistics).
+
+        Nothing happens when the policy remembers nothing.
+        """
+        if not self._plan.state_layout.size:
+            return
+        if self._observer is None:
+            self._observer = Observer(self._plan.loss.policy, memory=self._state.memory(self._plan), rows=self._plan.batch_rows)
+        self._observer.observe(columns)
+
+    def sync_target(self, *, share: float = 1.0) -> None:
+        """Move the target network by `share` of the way to the parameters; 1 copies them (Polyak averaging: e.g. 0.005)."""
+        if not 0.0 < share <= 1.0:
+            raise ConfigError(f"share of a target sync must lie in (0, 1], got {share}")
         if not self._plan.uses_target:
             raise ConfigError(f"{type(self._plan.loss).__name__} has no target network to synchronize")
-        np.copyto(self._state.target, self._state.parameters)
+        if share == 1.0:
+            np.copyto(self._state.target, self._state.parameters)
+        else:
+            np.add(self._state.target, np.float32(share) * (self._state.parameters - self._state.target), out=self._state.target)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that the next update depends on, as copies; the same in every mode."""
@@ -152,10 +173,11 @@ class Update:
         state = self._state
         stored: dict[str, npt.NDArray[Any]] = {
             "parameters": state.parameters,
-            "first_moment": state.first,
-            "second_moment": state.second,
+            **dict(zip(self._plan.optimizer.slots, state.slots, strict=True)),
             "count": state.count,
         }
+        if self._plan.state_layout.size:
+            stored["state"] = state.state
         return {**stored, "target": state.target} if self._plan.uses_target else stored
 
     def _check(self, learning_rate: float, scalars: Mapping[str, float]) -> None:
@@ -185,7 +207,7 @@ def build_update(
     loss: Loss,
     *,
     batch_rows: int,
-    optimizer: Adam | None = None,
+    optimizer: Optimizer | None = None,
     max_grad_norm: float | None = 0.5,
     mode: UpdateMode = "torch",
     seed: int | None = None,
@@ -218,6 +240,7 @@ def build_update(
         optimizer=optimizer or Adam(),
         max_grad_norm=max_grad_norm,
         uses_target=of_loss.uses_target,
+        state_layout=declared.state_layout,
     )
     if parameters is None:
         if seed is None:
@@ -225,19 +248,9 @@ def build_update(
         parameters = plan.layout.init(seed)
     plan.layout.require_finite(parameters)
     state = UpdateState.start(plan, parameters)
+    built = build_engine(mode, plan, state, clock=clock or SystemClock())
     report = BuildReport.of(of_loss, mode=mode)
-    if mode == "torch":
-        require_torch(mode)
-        from rollstream.graph.backends.torch.eager_update import EagerEngine
-
-        return Update(plan, state, EagerEngine(plan, state), report)
-    if mode == "torch-graph":
-        require_torch(mode)
-        from rollstream.graph.backends.torch.graph_update import build_graph_engine
-
-        engine, compiled = build_graph_engine(plan, state, clock=clock)
-        return Update(plan, state, engine, report.compiled(compiled))
-    raise ConfigError(f"unknown update mode {mode!r}; known: torch, torch-graph")
+    return Update(plan, state, built.engine, report if built.compiled is None else report.compiled(built.compiled))
 
 
 def _require_same_parameters(policy: FlatLayout, loss: FlatLayout) -> None:

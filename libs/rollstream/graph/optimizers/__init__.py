@@ -1,6 +1,7 @@
 """Optimizers and clipping on one flat vector, as pure functions."""
 
-from rollstream.graph.optimizers.adam import Adam, AdamMoments, adam_step
+from rollstream.graph.optimizers.adam import Adam
 from rollstream.graph.optimizers.clipping import clip_scale
+from rollstream.graph.optimizers.optimizer import Moved, Optimizer
 
-__all__ = ["Adam", "AdamMoments", "adam_step", "clip_scale"]
+__all__ = ["Adam", "Moved", "Optimizer", "clip_scale"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rollstream.errors import ConfigError
 from rollstream.graph.ops import Array, Ops
+from rollstream.graph.optimizers.optimizer import Moved
 
-__all__ = ["Adam", "AdamMoments", "adam_step"]
+__all__ = ["Adam"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Adam:
     """Settings of Kingma & Ba 2015 (arXiv 1412.6980), algorithm 1.
 
@@ -25,6 +27,8 @@ class Adam:
     b2: float = 0.999
     epsilon: float = 1e-5
 
+    slots: ClassVar[tuple[str, ...]] = ("first_moment", "second_moment")
+
     def __post_init__(self) -> None:
         for name, decay in (("b1", self.b1), ("b2", self.b2)):
             if not 0.0 < decay < 1.0:
@@ -32,33 +36,21 @@ class Adam:
         if not self.epsilon > 0.0:
             raise ConfigError(f"Adam's epsilon must be > 0, got {self.epsilon}")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdamMoments:
-    """Parameters and moments after a step, [P] each."""
-
-    parameters: Array
-    first: Array
-    second: Array
-
-
-def adam_step(
-    ops: Ops,
-    before: AdamMoments,
-    gradient: Array,
-    *,
-    count: Array,
-    learning_rate: Array | float,
-    settings: Adam,
-) -> AdamMoments:
-    """One step, algorithm 1 of the paper. `count` is the number of this step, from 1, as a float array [].
-
-    Shapes: gradient [P] -> [P] each.
-    """
-    first = before.first + (gradient - before.first) * (1.0 - settings.b1)
-    second = before.second * settings.b2 + gradient * gradient * (1.0 - settings.b2)
-    first_bias = -ops.expm1(count * math.log(settings.b1))  # 1 - b1^count, exact also where b^count is almost 1
-    second_bias = -ops.expm1(count * math.log(settings.b2))
-    size = learning_rate / first_bias
-    parameters = before.parameters - size * (first / (ops.sqrt(second / second_bias) + settings.epsilon))
-    return AdamMoments(parameters=parameters, first=first, second=second)
+    def step(
+        self,
+        ops: Ops,
+        parameters: Array,
+        slots: tuple[Array, ...],
+        gradient: Array,
+        *,
+        count: Array,
+        learning_rate: Array | float,
+    ) -> Moved:
+        """See `Optimizer.step`."""
+        first = slots[0] + (gradient - slots[0]) * (1.0 - self.b1)
+        second = slots[1] * self.b2 + gradient * gradient * (1.0 - self.b2)
+        first_bias = -ops.expm1(count * math.log(self.b1))  # 1 - b1^count, exact also where b1^count is almost 1
+        second_bias = -ops.expm1(count * math.log(self.b2))
+        size = learning_rate / first_bias
+        moved = parameters - size * (first / (ops.sqrt(second / second_bias) + self.epsilon))
+        return Moved(parameters=moved, slots=(first, second))

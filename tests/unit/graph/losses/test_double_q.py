@@ -10,6 +10,7 @@ import pytest
 from rollstream.errors import ConfigError
 from rollstream.graph import DoubleQLoss, QPolicy, declare
 from rollstream.graph.losses import LossResult
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
@@ -30,7 +31,8 @@ def _evaluate(policy: QPolicy, *, discount: list[float], weight: list[float]) ->
         "weight": np.array(weight, np.float32),
     }
     loss = DoubleQLoss(policy)
-    result = reference(loss, api="loss", layout=layout, flat=linear(1.0, 2.0), target=linear(5.0, 3.0), inputs=inputs)
+    memory = Memory(layout=layout, flat=linear(1.0, 2.0), target=linear(5.0, 3.0))
+    result = reference(loss, api="loss", memory=memory, inputs=inputs)
     assert isinstance(result, LossResult)
     return result
 

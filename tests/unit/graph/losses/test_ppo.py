@@ -11,6 +11,7 @@ import pytest
 from rollstream.errors import ConfigError
 from rollstream.graph import CategoricalPolicy, PpoLoss, declare
 from rollstream.graph.losses import LossResult
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
@@ -42,7 +43,7 @@ def _evaluate(loss: PpoLoss, *, weight: list[float]) -> LossResult:
         "value_coefficient": 0.5,
         "entropy_coefficient": 0.01,
     }
-    result = reference(loss, api="loss", layout=layout, flat=flat, inputs=inputs)
+    result = reference(loss, api="loss", memory=Memory(layout=layout, flat=flat), inputs=inputs)
     assert isinstance(result, LossResult)
     return result
 

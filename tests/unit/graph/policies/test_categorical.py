@@ -10,6 +10,7 @@ import pytest
 
 from rollstream.errors import ConfigError
 from rollstream.graph import CategoricalPolicy, build_acting, declare
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
@@ -41,7 +42,7 @@ def test_acting_and_evaluating_agree_about_log_prob_and_value(policy: Categorica
     observation = generator.standard_normal((16, 4)).astype(np.float32)
     columns = acting.act({"observation": observation}, generator)
     inputs = {"observation": observation, "action": columns["action"]}
-    evaluated = reference(policy, api="evaluate", layout=acting.layout, flat=flat, inputs=inputs)
+    evaluated = reference(policy, api="evaluate", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs)
     np.testing.assert_allclose(evaluated.log_prob, columns["log_prob"], rtol=1e-6)
     np.testing.assert_allclose(evaluated.value, columns["value"], rtol=1e-6)
     np.testing.assert_allclose(acting.values({"observation": observation}), columns["value"], rtol=1e-6)
@@ -53,7 +54,7 @@ def test_greedy_takes_the_most_likely_action(policy: CategoricalPolicy, generato
     acting.load(flat)
     observation = np.repeat(generator.standard_normal((1, 4)).astype(np.float32), 3, 0)
     inputs = {"observation": observation, "action": np.arange(3)}
-    log_prob = reference(policy, api="evaluate", layout=acting.layout, flat=flat, inputs=inputs).log_prob
+    log_prob = reference(policy, api="evaluate", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs).log_prob
     assert acting.greedy({"observation": observation[:1]})["action"].tolist() == [int(np.argmax(log_prob))]
 
 
@@ -72,7 +73,7 @@ def test_a_policy_without_value_head_gives_and_estimates_no_values(
     with pytest.raises(ConfigError, match="CategoricalPolicy.values: this policy estimates no state values"):
         acting.values(observation)
     with pytest.raises(ConfigError, match="this policy has no value head; build it with value=True"):
-        reference(policy, api="values", layout=acting.layout, flat=acting.layout.init(0), inputs=observation)
+        reference(policy, api="values", memory=Memory(layout=acting.layout, flat=acting.layout.init(0)), inputs=observation)
 
 
 def test_a_space_of_one_action_works(

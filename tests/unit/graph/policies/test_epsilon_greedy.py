@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rollstream.graph import Acting, QPolicy, build_acting
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
@@ -53,4 +54,6 @@ def test_each_environment_may_have_an_epsilon_of_its_own(acting: Acting, generat
 def test_action_values_are_given_for_all_actions(policy: QPolicy, acting: Acting) -> None:
     flat = acting.layout.join({"head.weight": np.array([[0, 1, 2, -1]], np.float32), "head.bias": np.ones(4, np.float32)})
     inputs = {"observation": np.array([[2.0]], np.float32)}
-    assert reference(policy, api="q_values", layout=acting.layout, flat=flat, inputs=inputs).tolist() == [[1, 3, 5, -1]]
+    assert reference(policy, api="q_values", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs).tolist() == [
+        [1, 3, 5, -1]
+    ]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rollstream.graph.backends.torch.ops import TorchOps
 from rollstream.graph.inputs import Input, bind
+from rollstream.graph.optimizers.adam import Adam
 from rollstream.graph.scope import Parameters, Scope
 from rollstream.graph.update_plan import UpdatePlan, UpdateState
 
@@ -28,14 +29,14 @@ class EagerEngine:
     def __init__(self, plan: UpdatePlan, state: UpdateState) -> None:
         self._plan = plan
         self._state = state
-        views = plan.layout.split(state.parameters)
-        live = {name: torch.from_numpy(view).requires_grad_() for name, view in views.items()}
-        frozen = {name: torch.from_numpy(view) for name, view in views.items()}
-        target = (
-            {name: torch.from_numpy(view) for name, view in plan.layout.split(state.target).items()} if plan.uses_target else None
+        memory = state.memory(plan)
+        live = {name: torch.from_numpy(view).requires_grad_() for name, view in memory.live_views.items()}
+        frozen, target, remembered = (
+            {name: torch.from_numpy(view) for name, view in views.items()}
+            for views in (memory.live_views, memory.target_views, memory.state_views)
         )
         self._leaves = list(live.values())
-        self._scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=target))
+        self._scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=target, state=remembered))
         self._adam = _InPlaceAdam(plan, state)
         self._sums = torch.from_numpy(state.sums)[: len(plan.loss.metric_names)]
         self._rows: Mapping[str, Tensor] = {}
@@ -71,14 +72,15 @@ class EagerEngine:
 
 
 class _InPlaceAdam:
-    """`optimizers.adam.adam_step` and `optimizers.clipping.clip_scale`, in place and with their scalars computed in Python."""
+    """`Adam.step` and `optimizers.clipping.clip_scale`, in place and with their scalars computed in Python."""
 
     def __init__(self, plan: UpdatePlan, state: UpdateState) -> None:
+        assert isinstance(plan.optimizer, Adam)
         self._plan = plan
+        self._settings = plan.optimizer
         self._count = state.count
         self._parameters = torch.from_numpy(state.parameters)
-        self._first = torch.from_numpy(state.first)
-        self._second = torch.from_numpy(state.second)
+        self._first, self._second = torch.from_numpy(state.slots).unbind()
         self._gradient = torch.zeros_like(self._parameters)
         self._root = torch.zeros_like(self._parameters)
 
@@ -88,7 +90,7 @@ class _InPlaceAdam:
         return float(torch.linalg.vector_norm(self._gradient).item())
 
     def step(self, norm: float, *, learning_rate: float) -> None:
-        settings, limit = self._plan.optimizer, self._plan.max_grad_norm
+        settings, limit = self._settings, self._plan.max_grad_norm
         gradient = self._gradient
         if limit is not None and norm + 1e-6 > limit:
             gradient.mul_(limit / (norm + 1e-6))

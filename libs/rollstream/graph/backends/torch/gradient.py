@@ -14,6 +14,7 @@ from rollstream.graph.declare import Component
 from rollstream.graph.executable import output_columns
 from rollstream.graph.inputs import bind
 from rollstream.graph.layout import FlatLayout
+from rollstream.graph.memory import Memory
 from rollstream.graph.scope import Parameters, Scope
 
 __all__ = ["gradient"]
@@ -23,17 +24,19 @@ def gradient(
     component: Component,
     *,
     api: str,
-    layout: FlatLayout,
-    flat: npt.NDArray[np.float32],
-    target: npt.NDArray[np.float32],
+    memory: Memory,
     inputs: Mapping[str, npt.NDArray[Any]],
     cotangents: Mapping[str, npt.NDArray[np.float32]],
 ) -> npt.NDArray[np.float32]:
-    """By autograd: of the sum over `cotangents` of output times cotangent, with respect to `flat`, [P]."""
-    vector = torch.from_numpy(flat.copy()).requires_grad_()
-    live = _split(layout, vector)
+    """By autograd: of the sum over `cotangents` of output times cotangent, with respect to `memory.flat`, [P]."""
+    vector = torch.from_numpy(memory.flat.copy()).requires_grad_()
+    live = _split(memory.layout, vector)
     frozen = {name: part.detach() for name, part in live.items()}
-    scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=_split(layout, torch.from_numpy(target.copy()))))
+    target, state = (
+        {name: torch.from_numpy(view.copy()) for name, view in views.items()}
+        for views in (memory.target_views, memory.state_views)
+    )
+    scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=target, state=state, written={}))
     arguments = component.arguments(api)
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
     outputs = output_columns(getattr(component, api)(scope, **bind(arguments, tensors)))

@@ -21,7 +21,7 @@ from rollstream.clock import Clock, SystemClock
 from rollstream.errors import ConfigError
 from rollstream.graph.backends.torch.ops import TorchOps
 from rollstream.graph.inputs import bind, flat_inputs
-from rollstream.graph.optimizers.adam import AdamMoments, adam_step
+from rollstream.graph.layout import FlatLayout
 from rollstream.graph.optimizers.clipping import clip_scale
 from rollstream.graph.report import Compiled
 from rollstream.graph.scope import Parameters, Scope
@@ -37,8 +37,8 @@ class _StateTensors:
     """The arrays of an `UpdateState` as tensors on the same memory, in the order of the program's first arguments."""
 
     parameters: Tensor
-    first: Tensor
-    second: Tensor
+    slots: Tensor
+    state: Tensor
     count: Tensor
     target: Tensor
     sums: Tensor
@@ -71,8 +71,9 @@ class _Program:
     def _update(self, state: _StateTensors, settings: Mapping[str, Tensor], columns: Mapping[str, Tensor]) -> list[Tensor]:
         plan, ops = self._plan, TorchOps()
         leaf = state.parameters.detach().requires_grad_()
-        target = self._split(state.target) if plan.uses_target else None
-        scope = Scope(ops, Parameters(live=self._split(leaf), frozen=self._split(state.parameters), target=target))
+        live, frozen = (_split(plan.layout, vector) for vector in (leaf, state.parameters))
+        target = _split(plan.layout, state.target) if plan.uses_target else None
+        scope = Scope(ops, Parameters(live=live, frozen=frozen, target=target, state=_split(plan.state_layout, state.state)))
         with torch.enable_grad():
             result = plan.loss.loss(scope, **bind(plan.arguments, {**columns, **settings}))
             (gradient,) = torch.autograd.grad(result.loss, leaf)
@@ -81,29 +82,21 @@ class _Program:
         finite = torch.isfinite(norm) & torch.isfinite(loss)
         if plan.max_grad_norm is not None:
             gradient = gradient * clip_scale(ops, norm, max_norm=plan.max_grad_norm)
-        after = adam_step(
-            ops,
-            AdamMoments(parameters=state.parameters, first=state.first, second=state.second),
-            gradient,
-            count=(state.count[0] + 1).to(torch.float32),
-            learning_rate=settings[LEARNING_RATE],
-            settings=plan.optimizer,
-        )
+        rate = settings[LEARNING_RATE]
+        if plan.rate_scale is not None:
+            rate = rate * torch.from_numpy(plan.rate_scale)
+        count = (state.count[0] + 1).to(torch.float32)
+        after = plan.optimizer.step(ops, state.parameters, state.slots.unbind(), gradient, count=count, learning_rate=rate)
         applied = finite.to(torch.int64)
         sums = torch.cat([result.metrics, torch.stack([loss, norm])])
         state.parameters.copy_(torch.where(finite, after.parameters, state.parameters))
-        state.first.copy_(torch.where(finite, after.first, state.first))
-        state.second.copy_(torch.where(finite, after.second, state.second))
+        if after.slots:
+            state.slots.copy_(torch.where(finite, torch.stack(after.slots), state.slots))
         state.count.add_(applied)
         state.sums.add_(torch.where(finite, sums, torch.zeros_like(sums)))
         state.tally.add_(torch.stack([applied, 1 - applied]))
         self.row_names = tuple(result.rows)
         return list(result.rows.values())
-
-    def _split(self, flat: Tensor) -> dict[str, Tensor]:
-        parameters = self._plan.layout.parameters
-        parts = torch.split(flat, [parameter.size for parameter in parameters])
-        return {parameter.name: part.view(parameter.shape) for parameter, part in zip(parameters, parts, strict=True)}
 
 
 class GraphEngine:
@@ -168,6 +161,11 @@ def build_graph_engine(plan: UpdatePlan, state: UpdateState, *, clock: Clock | N
         raise ConfigError(f"mode 'torch-graph' could not be built: {_first_line(error)}; use mode 'torch'") from error
     report = Compiled(nodes=len(graph.graph.nodes), trace_s=traced_s - start_s, compile_s=timer.monotonic_s() - traced_s)
     return GraphEngine(plan, program, compiled, state), report
+
+
+def _split(layout: FlatLayout, flat: Tensor) -> dict[str, Tensor]:
+    parts = torch.split(flat, [parameter.size for parameter in layout.parameters]) if layout.parameters else ()
+    return {parameter.name: part.view(parameter.shape) for parameter, part in zip(layout.parameters, parts, strict=True)}
 
 
 def _require_compiler() -> None:

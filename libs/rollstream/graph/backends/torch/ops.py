@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 __all__ = ["TorchOps"]
 
@@ -18,6 +19,9 @@ class TorchOps:
 
     def to_float(self, x: Tensor) -> Tensor:
         return x if x.dtype == torch.float32 else x.to(torch.float32)
+
+    def to_int(self, x: Tensor) -> Tensor:
+        return x.to(torch.int64)
 
     def constant(self, value: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(value)
@@ -31,17 +35,32 @@ class TorchOps:
     def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         return x.reshape(shape)
 
+    def transpose(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+        return x.permute(axes)
+
     def concatenate(self, parts: Sequence[Tensor], *, axis: int = -1) -> Tensor:
         return torch.cat(list(parts), axis)
 
-    def stack(self, parts: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(parts))
+    def stack(self, parts: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+        return torch.stack(list(parts), axis)
 
     def take(self, x: Tensor, index: npt.NDArray[np.int64]) -> Tensor:
         return x.index_select(-1, torch.from_numpy(index))
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.addmm(bias, x, weight)
+
+    def rows(self, table: Tensor, index: Tensor) -> Tensor:
+        return table.index_select(0, index)
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.matmul(x, y)
+
+    def conv(self, x: Tensor, weight: Tensor, bias: Tensor, *, stride: int) -> Tensor:
+        return functional.conv2d(x, weight, bias, stride)
+
+    def pad(self, x: Tensor, widths: tuple[tuple[int, int], ...]) -> Tensor:
+        return functional.pad(x, [width for pair in reversed(widths) for width in pair])
 
     def dot(self, x: Tensor, y: Tensor) -> Tensor:
         return torch.matmul(x, y)
@@ -51,6 +70,12 @@ class TorchOps:
 
     def relu(self, x: Tensor) -> Tensor:
         return torch.relu(x)
+
+    def sigmoid(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(x)
+
+    def softplus(self, x: Tensor) -> Tensor:
+        return functional.softplus(x)
 
     def exp(self, x: Tensor) -> Tensor:
         return torch.exp(x)
@@ -63,6 +88,12 @@ class TorchOps:
 
     def sqrt(self, x: Tensor) -> Tensor:
         return torch.sqrt(x)
+
+    def sign(self, x: Tensor) -> Tensor:
+        return torch.sign(x)
+
+    def floor(self, x: Tensor) -> Tensor:
+        return torch.floor(x)
 
     def abs(self, x: Tensor) -> Tensor:
         return torch.abs(x)
@@ -82,11 +113,14 @@ class TorchOps:
     def where(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return torch.where(condition, x, y)
 
-    def sum(self, x: Tensor, *, axis: int | None = None) -> Tensor:
-        return x.sum() if axis is None else x.sum(axis)
+    def sum(self, x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return torch.sum(x, _axes(x, axis), keepdim=keepdims)
 
-    def max(self, x: Tensor) -> Tensor:
-        return x.amax(-1)
+    def mean(self, x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return torch.mean(x, _axes(x, axis), keepdim=keepdims)
+
+    def max(self, x: Tensor, *, axis: int = -1, keepdims: bool = False) -> Tensor:
+        return x.amax(axis, keepdim=keepdims)
 
     def argmax(self, x: Tensor) -> Tensor:
         return x.argmax(-1)
@@ -103,6 +137,15 @@ class TorchOps:
     def stop_gradient(self, x: Tensor) -> Tensor:
         return x.detach()
 
+    def scan(
+        self, step: Callable[..., tuple[tuple[Any, ...], Any]], initial: tuple[Any, ...], arrays: Sequence[Tensor]
+    ) -> tuple[tuple[Any, ...], Tensor]:
+        carry, found = initial, []
+        for t in range(len(arrays[0])):
+            carry, y = step(carry, *(array[t] for array in arrays))
+            found.append(y)
+        return carry, torch.stack(found)
+
     def scan_reverse(self, step: Callable[..., Any], initial: Tensor, arrays: Sequence[Tensor]) -> Tensor:
         carry: Any = initial
         scanned: list[Tensor] = []
@@ -110,3 +153,7 @@ class TorchOps:
             carry = step(carry, *(array[t] for array in arrays))
             scanned.append(carry)
         return torch.stack(scanned[::-1])
+
+
+def _axes(x: Tensor, axis: int | None) -> list[int]:
+    return list(range(x.dim())) if axis is None else [axis]

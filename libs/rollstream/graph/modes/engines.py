@@ -1,0 +1,44 @@
+"""Which engine runs updates in which mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rollstream.clock import Clock
+from rollstream.errors import ConfigError
+from rollstream.graph.modes.requirements import require_torch
+from rollstream.graph.report import Compiled
+from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
+
+__all__ = ["BuiltEngine", "UpdateMode", "build_engine"]
+
+UpdateMode = Literal["torch", "torch-graph"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltEngine:
+    """An engine, and what a static mode took to make it."""
+
+    engine: Engine
+    compiled: Compiled | None = None
+
+
+def build_engine(mode: UpdateMode, plan: UpdatePlan, state: UpdateState, *, clock: Clock) -> BuiltEngine:
+    """The engine that runs `plan` on `state` in `mode`.
+
+    Raises:
+        ConfigError: the mode is unknown or cannot be built here; says what to use instead.
+    """
+    if mode == "torch":
+        require_torch(mode)
+        from rollstream.graph.backends.torch.eager_update import EagerEngine
+
+        return BuiltEngine(engine=EagerEngine(plan, state))
+    if mode == "torch-graph":
+        require_torch(mode)
+        from rollstream.graph.backends.torch.graph_update import build_graph_engine
+
+        engine, compiled = build_graph_engine(plan, state, clock=clock)
+        return BuiltEngine(engine=engine, compiled=compiled)
+    raise ConfigError(f"unknown update mode {mode!r}; known: {', '.join(get_args(UpdateMode))}")

@@ -1,0 +1,32 @@
+"""Which executable runs an API in which mode."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from rollstream.errors import ConfigError
+from rollstream.graph.executable import Build, NumpyExecutable
+from rollstream.graph.modes.requirements import require_torch
+
+__all__ = ["MODES", "Mode", "executable_builder"]
+
+Mode = Literal["numpy", "torch"]
+MODES: tuple[str, ...] = get_args(Mode)
+
+
+def executable_builder(mode: Mode, *, device: str = "cpu") -> Build:
+    """What makes executables of `mode`.
+
+    Raises:
+        ConfigError: the mode is unknown, or what it needs is not installed.
+    """
+    if device != "cpu" and not mode.startswith("torch"):
+        raise ConfigError(f"mode {mode!r} runs on the CPU only, got device {device!r}; use a torch mode")
+    if mode == "numpy":
+        return NumpyExecutable
+    if mode == "torch":
+        require_torch(mode)
+        from rollstream.graph.backends.torch.executable import TorchExecutable
+
+        return TorchExecutable
+    raise ConfigError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
