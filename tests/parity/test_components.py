@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.graph import CategoricalPolicy, DoubleQLoss, PpoLoss, QPolicy
-from rollstream.graph.component_test import component_test
+from rollstream.graph.component_test import QUICK_MODES, component_test
 from rollstream.spaces import Leaf
 
 
@@ -17,7 +17,7 @@ def test_the_categorical_policy(observation: tuple[Leaf, ...], action: Leaf, act
     policy = CategoricalPolicy(observation, action, hidden=(8, 8), activation=activation, shared_torso=shared_torso)  # type: ignore[arg-type]
     compared = component_test(policy)
     assert {(item.api, item.mode) for item in compared} == {
-        (name, mode) for name in policy.apis for mode in ("numpy", "torch", "gradient")
+        (name, mode) for name in policy.apis for mode in (*QUICK_MODES, "gradient")
     }
     component_test(PpoLoss(policy), rows=16)
 

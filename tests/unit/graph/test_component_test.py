@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from gymnasium.spaces import Box
 
-from rollstream.graph.component_test import component_test
+from rollstream.graph.component_test import QUICK_MODES, component_test
+from rollstream.graph.components import Dense
 from rollstream.graph.initializers import Constant
 from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
@@ -34,7 +36,7 @@ def _scaled(scope: Scope, x: Array) -> Array:
 
 def test_a_sound_component_passes_in_all_modes_and_in_its_gradient() -> None:
     compared = component_test(_Component(lambda scope, x: scope.ops.tanh(_scaled(scope, x))))
-    assert [comparison.mode for comparison in compared] == ["numpy", "torch", "gradient"]
+    assert [comparison.mode for comparison in compared] == [*QUICK_MODES, "gradient"]
 
 
 def test_a_component_that_differs_between_backends_is_named() -> None:
@@ -48,3 +50,25 @@ def test_a_component_that_differs_between_backends_is_named() -> None:
 def test_a_gradient_that_is_stopped_by_mistake_is_found() -> None:
     with pytest.raises(AssertionError, match=r"_Component.output: autograd's slope differs"):
         component_test(_Component(lambda scope, x: _scaled(scope, x) + scope.ops.stop_gradient(_scaled(scope, x))))
+
+
+def test_an_output_of_another_dtype_is_named() -> None:
+    def widened(scope: Scope, x: Array) -> Array:
+        return x.double() if type(scope.ops).__name__ == "TorchOps" else x
+
+    with pytest.raises(AssertionError, match=r"in mode torch, output y: dtype float64, the reference has float32"):
+        component_test(_Component(widened), modes=("torch",))
+
+
+def test_state_that_is_written_otherwise_is_named() -> None:
+    def forgets(scope: Scope, x: Array) -> Array:
+        total = scope.state("total", ())
+        scope.set_state("total", total + (0.0 if type(scope.ops).__name__ == "TorchOps" else 1.0))
+        return x
+
+    with pytest.raises(AssertionError, match=r"in mode torch, state total: differs by 1"):
+        component_test(_Component(forgets), modes=("torch",))
+
+
+def test_a_part_is_fed_from_spaces() -> None:
+    assert component_test(Dense(features=2), {"output": {"x": Box(-1, 1, (3,))}})
