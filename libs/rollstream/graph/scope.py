@@ -7,6 +7,7 @@ twice. In the shape pass the same code declares parameters; afterwards it looks 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -44,13 +45,26 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One API call seen in the shape pass: for the build report."""
+    """One API call seen in the shape pass: for the build report.
+
+    Attributes:
+        path: of the component in the tree; empty for the root.
+        component: name of its class.
+        parameters: numbers in the flat vector that belong to it and to its parts.
+        duration_s: of this call in the shape pass, its parts included.
+        part: the component itself.
+        inputs: what the call was given, by argument name: arrays, mappings of arrays, or plain values.
+        output: what it returned.
+    """
 
     path: str
     component: str
     api: str
     parameters: int
     duration_s: float
+    part: Any
+    inputs: Mapping[str, Any]
+    output: Any
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,12 +172,14 @@ def api(
     def call(self: Self, scope: Scope, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         if scope.declaration is None:
             return function(self, scope, *args, **kwargs)
-        return _reported(scope, self, function.__name__, lambda: function(self, scope, *args, **kwargs))
+        names = list(inspect.signature(function).parameters)[2:]
+        inputs = {**dict(zip(names, args, strict=False)), **kwargs}
+        return _reported(scope, self, function.__name__, inputs, lambda: function(self, scope, *args, **kwargs))
 
     return call
 
 
-def _reported(scope: Scope, component: Any, name: str, run: Callable[[], Result]) -> Result:
+def _reported(scope: Scope, component: Any, name: str, inputs: Mapping[str, Any], run: Callable[[], Result]) -> Result:
     declaration = scope.declaration
     assert declaration is not None, "only a shape pass reports"
     start_s = declaration.clock.monotonic_s()
@@ -181,6 +197,9 @@ def _reported(scope: Scope, component: Any, name: str, run: Callable[[], Result]
             api=name,
             parameters=size,
             duration_s=declaration.clock.monotonic_s() - start_s,
+            part=component,
+            inputs=inputs,
+            output=result,
         )
     )
     return result
