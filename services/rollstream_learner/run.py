@@ -192,7 +192,7 @@ class ExperimentRun:
                 self._ran_s = float(cut.state["ran_s"])
                 self._event("resumed", f"resumed from checkpoint {cut.record.number} ({cut.record.path})")
             side.publish()
-            self._flow(runner, side, guard, cuts, orders, agent)
+            self._flow(runner, side, guard, cuts, orders=orders, agent=agent)
         finally:
             runner.close()
 
@@ -249,7 +249,7 @@ class ExperimentRun:
 
     # -- the loop
 
-    def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, orders: Orders, agent: Agent) -> None:
+    def _flow(self, runner: Runner, side: LearnerProcess, guard: Guard, cuts: Cuts, *, orders: Orders, agent: Agent) -> None:
         clock, spec = self._life.clock, self._spec
         self._phase("running")
         files = RunFiles(self._directory, clock=clock, on_trouble=lambda message: self._event("files_failed", message))

@@ -198,6 +198,38 @@ def test_a_stopped_experiment_is_left_to_an_idle_learner(scheduler: Scheduler, s
     assert Experiments(store).status(experiment).phase == "running"
 
 
+def test_an_experiment_that_is_paused_in_the_queue_needs_no_learner_and_queues_again_when_it_is_resumed(
+    scheduler: Scheduler, store: Store, run: Any, join: Any
+) -> None:
+    experiments = Experiments(store)
+    first, second = run("first", phase="queued", actors=1), run("second", phase="queued", actors=1)
+    join("actor-0", "learner-0")
+    experiments.order(first, "pause")
+    scheduler.turn()
+    status = experiments.status(first)
+    assert (status.phase, status.reason) == ("paused", "paused by order before a learner began")
+    assert seats(store) == {"actor-0": (second, 0)}
+    experiments.order(first, "run")
+    scheduler.turn()
+    status = experiments.status(first)
+    assert (status.phase, status.reason) == ("queued", "resumed by order; a learner goes on from its checkpoint")
+
+
+def test_an_experiment_that_a_learner_has_is_left_to_it(scheduler: Scheduler, store: Store, run: Any) -> None:
+    experiment = run("a")
+    lease = Lease.acquire(
+        store, key=keys.experiment_lease(experiment), token_key=keys.experiment_token(experiment), owner="learner-0", ttl_s=60.0
+    )
+    assert lease is not None
+    Experiments(store).order(experiment, "pause")
+    scheduler.turn()
+    assert Experiments(store).status(experiment).phase == "running"
+    lease.release()  # it died
+    scheduler.turn()
+    status = Experiments(store).status(experiment)
+    assert (status.phase, status.reason) == ("paused", "paused by order after its learner had gone")
+
+
 def test_the_thread_assigns_as_soon_as_something_changes(
     store: Store, address: Address, run: Any, join: Any, eventually: Any
 ) -> None:

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from rollstream.clock import SystemClock
 from rollstream.store import Assignment, Assignments, Experiments, Store
+
+PAUSED_S = 2.0
 
 
 def updates(store: Store, experiment: str) -> int:
@@ -77,3 +80,23 @@ def test_an_experiment_that_is_to_pause_before_it_began_takes_no_learner(
     Experiments(store).order(second, "stop")
     Experiments(store).order(first, "run")
     reaches(first, "running")
+
+
+def test_time_in_which_an_experiment_is_paused_is_not_time_of_running(
+    store: Store, start: Any, submit: Any, reaches: Any, until: Any
+) -> None:
+    clock, experiments = SystemClock(), Experiments(store)
+    experiment = submit("ppo")
+    start("learner")
+    reaches(experiment, "running")
+    experiments.order(experiment, "pause")
+    reaches(experiment, "paused")
+    clock.sleep(PAUSED_S)
+    experiments.order(experiment, "run")
+    start("actor")
+    Assignments(store).assign("actor-0", Assignment(experiment=experiment, ordinal=0, generation=1))
+    until(lambda: experiments.newest_report(experiment))
+    first = experiments.newest_report(experiment)
+    assert first is not None
+    since_s = clock.wall_s() - (experiments.status(experiment).started_s or 0.0)
+    assert 0.0 < first[1]["wall_s"] <= since_s - PAUSED_S

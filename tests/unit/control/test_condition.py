@@ -57,8 +57,9 @@ def test_a_queued_experiment_says_for_whom_it_waits() -> None:
 
 
 def test_a_paused_experiment_waits_and_misses_nothing() -> None:
-    judgement = judge(status("paused"), wanted="pause", members=[], seated=[], needs_replay=True)
-    assert judgement.condition == "WAITING"
+    for phase in ("queued", "running", "paused"):
+        judgement = judge(status(phase), wanted="pause", members=[], seated=[], needs_replay=True)
+        assert (judgement.condition, judgement.why) == ("WAITING", ("paused by order; resume it to go on",))
 
 
 def test_an_experiment_that_has_ended_needs_nothing() -> None:

@@ -1,11 +1,13 @@
-"""Who wants actors: claimed experiments, and the queued ones that a learner will take next."""
+"""Who wants actors: claimed experiments, and the queued ones that a learner will take next. And who needs no learner for an order."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import pytest
+
 from rollstream.config import EnvironmentSpec, ExperimentSpec, Phase
-from rollstream_control.scheduling.scheduler import OpenExperiment, demands
+from rollstream_control.scheduling.scheduler import OpenExperiment, demands, phase_without_learner
 
 SPEC = ExperimentSpec(algorithm="ppo", environment=EnvironmentSpec(id="CartPole-v1"), actors=3, weight=2.0)
 
@@ -47,3 +49,23 @@ def test_an_experiment_that_is_to_resume_wants_actors_before_it_runs() -> None:
 
 def test_an_experiment_that_was_told_to_stop_keeps_its_actors_until_it_has() -> None:
     assert wanting(entry("a", "running", "stop")) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "wanted", "idle_learners", "expected"),
+    [
+        ("queued", "run", 0, None),
+        ("running", "run", 0, None),
+        ("queued", "pause", 1, "paused"),
+        ("running", "pause", 1, "paused"),
+        ("paused", "pause", 1, None),
+        ("paused", "run", 0, "queued"),
+        ("queued", "stop", 1, "stopped"),
+        ("running", "stop", 0, "stopped"),
+        ("running", "stop", 1, None),
+    ],
+)
+def test_an_order_is_carried_out_for_an_experiment_that_no_learner_has(
+    phase: Phase, wanted: Literal["run", "pause", "stop"], idle_learners: int, expected: str | None
+) -> None:
+    assert phase_without_learner(entry("a", phase, wanted), idle_learners=idle_learners) == expected

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from rollstream.errors import DeadlineExceeded
 from rollstream.flow.ledger import Parcel
 from rollstream.flow.operators.operator import Operator
+from rollstream.flow.running import SLICE_S
 
 __all__ = ["Copy", "Duplicate"]
 
@@ -86,13 +87,21 @@ class Duplicate(Operator):
     def _wait(self, index: int) -> None:
         behind = max(range(len(self.waiting)), key=lambda other: len(self.waiting[other]) if other != index else -1)
         what = f"copy {behind + 1} of {self.node.name}"
-        deadline_s = 0.0 if self.running.inline else DEADLINE_S
-        with self.running.waits(self.node, self.meter, what):
-            if not self.changed.wait_for(lambda: self._may_pull(index), timeout=deadline_s):
-                raise DeadlineExceeded(
-                    f"copy {index + 1} of {self.node} is {BOUND_ITEMS} items ahead and waits for copy {behind + 1}, "
-                    "which nobody pulls; use both copies at the same pace"
-                )
+        left_s = 0.0 if self.running.inline else DEADLINE_S
+        with self.running.waits(self.node, self.meter, what) as waiting:
+            while not self.changed.wait_for(lambda: self._may_pull(index), timeout=min(SLICE_S, left_s)):
+                if not self.is_pulling:  # else the other copy waits too: for what it pulls, however long that takes
+                    left_s -= SLICE_S
+                if left_s <= 0.0:
+                    raise DeadlineExceeded(
+                        f"copy {index + 1} of {self.node} is {BOUND_ITEMS} items ahead and waits for copy {behind + 1}, "
+                        "which nobody pulls; use both copies at the same pace"
+                    )
+                self.changed.release()
+                try:
+                    waiting.look_up()
+                finally:
+                    self.changed.acquire()
 
     def _pulled(self, parcel: Parcel | None) -> None:
         unwanted: list[Parcel] = []
