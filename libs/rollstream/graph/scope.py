@@ -19,6 +19,7 @@ from rollstream.errors import ConfigError
 from rollstream.graph.initializers import Constant, Initializer
 from rollstream.graph.layout import Parameter
 from rollstream.graph.ops import Array, Ops
+from rollstream.graph.unsupported import UnsupportedOp
 
 __all__ = ["Call", "Declaration", "Parameters", "Scope", "api"]
 
@@ -171,7 +172,11 @@ def api(
     @functools.wraps(function)
     def call(self: Self, scope: Scope, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         if scope.declaration is None:
-            return function(self, scope, *args, **kwargs)
+            try:
+                return function(self, scope, *args, **kwargs)
+            except UnsupportedOp as error:
+                error.locate(path=scope.path, component=type(self).__name__, api=function.__name__)
+                raise
         names = list(inspect.signature(function).parameters)[2:]
         inputs = {**dict(zip(names, args, strict=False)), **kwargs}
         return _reported(scope, self, function.__name__, inputs, lambda: function(self, scope, *args, **kwargs))
