@@ -47,14 +47,17 @@ class NumpyExecutable:
         arguments = component.arguments(api)
         self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(arguments, rows=rows)
         tape = Tape()
-        views, state = memory.live_views, memory.state_views
-        parameters = Parameters(live=views, frozen=views, target=memory.target_views, state=state, written={})
+        live, target, state = (
+            {name: tape.input(view) for name, view in views.items()}
+            for views in (memory.live_views, memory.target_views, memory.state_views)
+        )
+        parameters = Parameters(live=live, frozen=live, target=target, state=state, written={})
         scope = Scope(NumpyOps(), parameters)
         recorded = {name: tape.input(buffer) for name, buffer in self.inputs.items()}
         with np.errstate(all="ignore"):  # the first run sees zeros
             outputs = output_columns(getattr(component, api)(scope, **bind(arguments, recorded)))
         for name, value in (parameters.written or {}).items():
-            tape.record(np.copyto, state[name], value.array if isinstance(value, Recorded) else value)
+            tape.record(np.copyto, state[name].array, value.array if isinstance(value, Recorded) else value)
         self._outputs = {name: column.array if isinstance(column, Recorded) else column for name, column in outputs.items()}
         self._run = tape.run
 
@@ -81,4 +84,6 @@ def output_columns(outputs: Any) -> dict[str, Array]:
             elif value is not None:
                 found[field.name] = value
         return found
+    if hasattr(outputs, "_asdict"):  # a NamedTuple
+        return dict(outputs._asdict())
     return {"output": outputs}
