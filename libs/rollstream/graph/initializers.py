@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Constant", "Initializer", "Orthogonal"]
+__all__ = ["Blocks", "Constant", "Initializer", "Normal", "Orthogonal"]
 
 
 class Initializer(Protocol):
@@ -45,3 +45,24 @@ class Orthogonal:
         q *= np.sign(np.diagonal(r))  # makes the distribution uniform over orthogonal matrices
         matrix = q if rows >= columns else q.T
         return np.ascontiguousarray(self.gain * matrix.reshape(shape), np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normal:
+    """Independent normal numbers of mean 0."""
+
+    deviation: float = 1.0
+
+    def make(self, shape: tuple[int, ...], generator: np.random.Generator) -> npt.NDArray[np.float32]:
+        return (self.deviation * generator.standard_normal(shape)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Equal parts side by side along the last axis, each made on its own: the gates of a recurrent layer."""
+
+    parts: tuple[Initializer, ...]
+
+    def make(self, shape: tuple[int, ...], generator: np.random.Generator) -> npt.NDArray[np.float32]:
+        part = (*shape[:-1], shape[-1] // len(self.parts))
+        return np.concatenate([init.make(part, generator) for init in self.parts], axis=-1)

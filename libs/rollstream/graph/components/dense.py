@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from rollstream.graph.components.activation import activate
+from rollstream.graph.components.fit import require_shape
 from rollstream.graph.initializers import Constant, Orthogonal
 from rollstream.graph.ops import Activation, Array
 from rollstream.graph.scope import Scope, api
@@ -23,9 +25,7 @@ class Dense:
     @api
     def output(self, scope: Scope, x: Array) -> Array:
         """[B, F] -> [B, features]."""
+        require_shape(scope, x, ("B", "F"), where="Dense.output")
         weight = scope.parameter("weight", (x.shape[-1], self.features), Orthogonal(gain=self.gain))
         bias = scope.parameter("bias", (self.features,), Constant())
-        y = scope.ops.linear(x, weight, bias)
-        if self.activation is None:
-            return y
-        return scope.ops.tanh(y) if self.activation == "tanh" else scope.ops.relu(y)
+        return activate(scope.ops, self.activation, scope.ops.linear(x, weight, bias))
