@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rollstream.graph.optimizers import Linear
+
 __all__ = ["linear"]
 
 
@@ -11,7 +13,4 @@ def linear(start: float, end: float, *, env_steps: int, over_steps: int | None) 
     >>> linear(1.0, 0.0, env_steps=25, over_steps=100)
     0.75
     """
-    if over_steps is None:
-        return start
-    share = min(1.0, max(0.0, env_steps / over_steps))
-    return start + (end - start) * share
+    return start if over_steps is None else Linear(start=start, end=end, over_steps=over_steps).at(env_steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from rollstream.graph.ops import Array, Ops
 
@@ -23,7 +23,8 @@ class Optimizer(Protocol):
     slots: names of the vectors [P] that it keeps from step to step, all 0 at first; they name arrays of a checkpoint.
     """
 
-    slots: ClassVar[tuple[str, ...]]
+    @property
+    def slots(self) -> tuple[str, ...]: ...
 
     def step(
         self,
