@@ -1,24 +1,30 @@
-"""Acting: a policy's `act`, `greedy` and `values` with one set of weights, in NumPy (no torch in the process) or torch."""
+"""Acting: a policy's `act`, `greedy` and `values` with one set of weights, in any mode that can run an API.
+
+Which mode `auto` takes was measured (docs/decisions/0019-onnx-from-the-op-table.md): NumPy, which needs nothing in the process, unless the
+policy has convolutions and ONNX Runtime is there, which is then two to four times faster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError, SchemaMismatch
-from rollstream.graph.declare import Component, declare
-from rollstream.graph.executable import Build, Executable, NumpyExecutable
-from rollstream.graph.inputs import fill, flat_inputs
+from rollstream.graph.declare import Component, Declared, declare
+from rollstream.graph.executable import Build, Executable
+from rollstream.graph.inputs import Input, fill, flat_inputs
+from rollstream.graph.layout import FlatLayout
 from rollstream.graph.memory import Memory
-from rollstream.graph.modes.requirements import require_torch
+from rollstream.graph.modes.executables import MODES, Mode, executable_builder
+from rollstream.graph.modes.requirements import has_onnx, require_onnx
 from rollstream.spaces import Columns
 
 __all__ = ["Acting", "ActingMode", "build_acting"]
 
-ActingMode = Literal["numpy", "torch"]
+ActingMode: TypeAlias = Literal["auto"] | Mode
 MAX_BLOCK_ROWS = 1024
 """Largest block in which `values` and `greedy` compute; more rows take several blocks."""
 
@@ -31,9 +37,9 @@ class Acting:
         state_layout: of the state that `load` takes (a running normalizer's statistics).
     """
 
-    def __init__(self, policy: Component, *, batch: int, build: Build) -> None:
-        declared = declare(policy)
-        self.layout, self.state_layout = declared.layout, declared.state_layout
+    def __init__(self, policy: Component, *, batch: int, build: Build, declared: Declared | None = None) -> None:
+        found = declared or declare(policy)
+        self.layout, self.state_layout = found.layout, found.state_layout
         self.batch = batch
         self._policy = policy
         self._build = build
@@ -45,14 +51,11 @@ class Acting:
         )
         self._blocks: dict[tuple[str, int], Executable] = {}
         inputs = list(flat_inputs(policy.arguments("act")))
-        self._columns = [item for item in inputs if item.role == "column"]
-        self._noise = [item for item in inputs if item.role == "noise"]
-        self._scalars = {item.name for item in inputs if item.role == "scalar"}
         self._act = self._executable("act", batch)
-        self._observed = [(item.name, self._act.inputs[item.name]) for item in self._columns]
-        self._drawn = {
-            kind: [self._act.inputs[item.name] for item in self._noise if item.noise == kind] for kind in ("uniform", "normal")
-        }
+        self._columns = {"act": [item for item in inputs if item.role == "column"]}
+        self._observed = [(item.name, self._act.inputs[item.name]) for item in self._columns["act"]]
+        self._noise = {item.name: (item.noise, self._act.inputs[item.name]) for item in inputs if item.role == "noise"}
+        self._scalars = {item.name for item in inputs if item.role == "scalar"}
 
     def load(self, flat: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None) -> None:
         """Take these weights, float32 [P], and this state [S] (None: leave it).
@@ -66,6 +69,9 @@ class Acting:
             self.state_layout.require_finite(state)
             np.copyto(self._memory.state, state)
         np.copyto(self._memory.flat, flat)
+        for executable in self._blocks.values():
+            if isinstance(executable, Packed):
+                executable.repack()
 
     def load_tensors(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take weights and state by name, as `Update.tensors` gives them; raises as `load` does."""
@@ -74,13 +80,19 @@ class Acting:
         self.load(self.layout.join(weights), self.state_layout.join(state))
 
     def act(
-        self, observation: Columns, generator: np.random.Generator, **scalars: float | npt.NDArray[Any]
+        self,
+        observation: Columns,
+        generator: np.random.Generator,
+        *,
+        noise: Columns | None = None,
+        **scalars: float | npt.NDArray[Any],
     ) -> dict[str, npt.NDArray[Any]]:
-        """Columns [N] that the policy's `act` gives, the caller's to keep: `action` (index), and e.g. `log_prob`, `value`.
+        """Columns [N] that the policy's `act` gives, the caller's to keep: `action`, and e.g. `log_prob`, `value`.
 
         Args:
-            observation: columns [N, ...] by leaf name.
+            observation: columns [N, ...] by name; whatever else `act` reads from rows (recurrent state) is among them.
             generator: draws the noise.
+            noise: what was drawn elsewhere, by name; nothing is drawn then.
             scalars: what else `act` takes, e.g. `epsilon`: a number, or one for each environment.
         """
         if scalars.keys() != self._scalars:
@@ -93,16 +105,26 @@ class Acting:
                 buffer[...] = column
             else:
                 fill(buffer, column, name=name, where="act")
-        for buffer in self._drawn["uniform"]:
-            generator.random(dtype=np.float32, out=buffer)
-        for buffer in self._drawn["normal"]:
-            generator.standard_normal(dtype=np.float32, out=buffer)
+        if noise is None:
+            for kind, buffer in self._noise.values():
+                if kind == "uniform":
+                    generator.random(dtype=np.float32, out=buffer)
+                else:
+                    generator.standard_normal(dtype=np.float32, out=buffer)
+        else:
+            self._given(noise)
         for name, value in scalars.items():
             self._act.inputs[name][...] = value
         return {name: column.copy() for name, column in self._act.run().items()}
 
+    def _given(self, noise: Columns) -> None:
+        if noise.keys() != self._noise.keys():
+            raise SchemaMismatch(f"act takes the noise {sorted(self._noise)}, got {sorted(noise)}")
+        for name, (_, buffer) in self._noise.items():
+            fill(buffer, noise[name], name=name, where="act")
+
     def greedy(self, observation: Columns) -> dict[str, npt.NDArray[Any]]:
-        """Column `action` (index) of the best actions, for any number of rows."""
+        """Columns of the best actions, for any number of rows."""
         return self._in_blocks("greedy", observation)
 
     def values(self, observation: Columns) -> npt.NDArray[np.float32]:
@@ -120,17 +142,23 @@ class Acting:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _rows(self, observation: Columns, api: str) -> int:
-        """Rows of the observation; all columns must be there and agree."""
-        lengths = {item.name: len(observation[item.name]) for item in self._columns if item.name in observation}
-        if len(lengths) < len(self._columns) or len(set(lengths.values())) != 1:
-            wanted = ", ".join(item.name for item in self._columns)
-            raise SchemaMismatch(f"{api} needs columns {wanted} with equally many rows, got {lengths}")
+        """Rows of the observation; all columns that the API reads must be there and agree."""
+        wanted = self._wanted(api)
+        lengths = {item.name: len(observation[item.name]) for item in wanted if item.name in observation}
+        if len(lengths) < len(wanted) or len(set(lengths.values())) != 1:
+            names = ", ".join(item.name for item in wanted)
+            raise SchemaMismatch(f"{api} needs columns {names} with equally many rows, got {lengths}")
         return next(iter(lengths.values()))
+
+    def _wanted(self, api: str) -> list[Input]:
+        if api not in self._columns:
+            self._columns[api] = [item for item in flat_inputs(self._policy.arguments(api)) if item.role == "column"]
+        return self._columns[api]
 
     def _block(self, api: str, observation: Columns, start: int, rows: int) -> dict[str, npt.NDArray[Any]]:
         """Rows `start` to `start + rows`, in the executable of the next power of two (so few are ever made)."""
         executable = self._executable(api, 1 << max(0, rows - 1).bit_length())
-        for item in self._columns:
+        for item in self._wanted(api):
             fill(executable.inputs[item.name][:rows], observation[item.name][start : start + rows], name=item.name, where=api)
         return {name: column[:rows].copy() for name, column in executable.run().items()}
 
@@ -142,19 +170,40 @@ class Acting:
         return found
 
 
-def build_acting(policy: Component, *, batch: int, mode: ActingMode = "numpy") -> Acting:
+@runtime_checkable
+class Packed(Protocol):
+    """An executable that keeps parameters in a form of its own."""
+
+    def repack(self) -> None:
+        """The parameters have changed."""
+        ...
+
+
+def build_acting(policy: Component, *, batch: int, mode: ActingMode = "auto") -> Acting:
     """Make a policy act for `batch` environments; parameters are 0 until `load`.
 
     Args:
-        mode: `numpy` for actors; `torch` to debug a policy with prints and breakpoints.
+        mode: `auto` takes what is fastest, see the module; `torch` is for prints and breakpoints in a policy.
+
+    Raises:
+        ConfigError: the batch or mode makes no sense, or what the mode needs is not installed.
     """
     if batch < 1:
         raise ConfigError(f"batch must be >= 1, got {batch}")
-    if mode == "numpy":
-        return Acting(policy, batch=batch, build=NumpyExecutable)
-    if mode == "torch":
-        require_torch(mode)
-        from rollstream.graph.backends.torch.executable import TorchExecutable
+    if mode not in ("auto", *MODES):
+        raise ConfigError(f"unknown acting mode {mode!r}; known: auto, {', '.join(MODES)}")
+    declared = declare(policy)
+    convolves = has_convolution(declared.layout)
+    if mode == "auto":
+        mode = "onnx" if convolves and has_onnx() else "numpy"
+    if mode == "onnx" and convolves:
+        require_onnx(mode)
+        from rollstream.graph.backends.onnx.executable import PackedOnnxExecutable
 
-        return Acting(policy, batch=batch, build=TorchExecutable)
-    raise ConfigError(f"unknown acting mode {mode!r}; known: numpy, torch")
+        return Acting(policy, batch=batch, build=PackedOnnxExecutable, declared=declared)
+    return Acting(policy, batch=batch, build=executable_builder(mode), declared=declared)
+
+
+def has_convolution(layout: FlatLayout) -> bool:
+    """Whether a parameter is a convolution's kernel: nothing else has four axes."""
+    return any(len(parameter.shape) == 4 for parameter in layout.parameters)

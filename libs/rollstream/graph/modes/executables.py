@@ -6,11 +6,11 @@ from typing import Literal, get_args
 
 from rollstream.errors import ConfigError
 from rollstream.graph.executable import Build, NumpyExecutable
-from rollstream.graph.modes.requirements import require_torch
+from rollstream.graph.modes.requirements import require_onnx, require_torch
 
 __all__ = ["MODES", "Mode", "executable_builder"]
 
-Mode = Literal["numpy", "torch"]
+Mode = Literal["numpy", "torch", "onnx"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 
@@ -29,4 +29,14 @@ def executable_builder(mode: Mode, *, device: str = "cpu") -> Build:
         from rollstream.graph.backends.torch.executable import TorchExecutable
 
         return TorchExecutable
+    if mode == "onnx":
+        require_onnx(mode)
+        from rollstream.graph.backends.onnx.executable import OnnxExecutable
+
+        return OnnxExecutable
+    if mode == "jax":
+        require_jax(mode)
+        from rollstream.graph.backends.jax.executable import JaxExecutable
+
+        return JaxExecutable
     raise ConfigError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")

@@ -96,7 +96,7 @@ def test_settings_that_the_policy_does_not_take_are_refused(
 
 def test_a_mode_or_batch_that_does_not_exist_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
     policy = QPolicy((box(4),), discrete(2))
-    with pytest.raises(ConfigError, match="unknown acting mode 'onyx'; known: numpy, torch"):
+    with pytest.raises(ConfigError, match="unknown acting mode 'onyx'; known: auto, numpy, torch, onnx"):
         build_acting(policy, batch=1, mode="onyx")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="batch must be >= 1, got 0"):
         build_acting(policy, batch=0)
