@@ -8,6 +8,7 @@ from rollstream_cli.commands.bench import bench
 from rollstream_cli.commands.cell import down, scale, up
 from rollstream_cli.commands.checkpoint import checkpoint
 from rollstream_cli.commands.experiments import pause, stop, submit
+from rollstream_cli.commands.graph import graph
 from rollstream_cli.commands.logs import logs
 from rollstream_cli.commands.replay import replay
 from rollstream_cli.commands.resume import resume
@@ -28,4 +29,5 @@ for command in (train, resume, up, down, submit, status, logs, scale, pause, sto
     app.command()(command)
 app.add_typer(checkpoint, name="checkpoint")
 app.add_typer(replay, name="replay")
+app.add_typer(graph, name="graph")
 app.add_typer(bench, name="bench")

@@ -17,7 +17,10 @@ from rollstream.graph.inputs import Arguments, bind, flat_inputs
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.scope import Call, Declaration, Scope
 
-__all__ = ["Component", "Declared", "declare"]
+__all__ = ["SHAPE_PASS_ROWS", "Component", "Declared", "declare"]
+
+SHAPE_PASS_ROWS = 2
+"""Rows of the zeros that the shape pass runs on: more than one, so that no row axis is taken for one of length 1."""
 
 
 class Component(Protocol):
@@ -66,4 +69,4 @@ def declare(component: Component, *, clock: Clock | None = None) -> Declared:
 
 
 def _zeros(arguments: Arguments) -> Mapping[str, Any]:
-    return {item.name: np.zeros(item.full_shape(2), item.dtype) for item in flat_inputs(arguments)}
+    return {item.name: np.zeros(item.full_shape(SHAPE_PASS_ROWS), item.dtype) for item in flat_inputs(arguments)}

@@ -1,0 +1,3 @@
+"""What `rollstream graph report` prints and draws."""
+
+__all__: list[str] = []
