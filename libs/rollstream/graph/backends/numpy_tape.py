@@ -1,17 +1,19 @@
-"""The acting path: an API of a component, run once on arrays that remember what was done to them, then replayed for ever.
+"""What NumPy does for an API, written down once and then replayed for ever.
 
-    component.act(scope, ...)  --first run-->  [dot(x, w, out=a), add(a, b, out=a2), tanh(a2, out=h), ...]  --replay-->  outputs
+    component.act(scope, ...)  --first run-->  [dot(x, w, a), add(a, b, a), tanh(a, h), ...]  --replay-->  outputs
 
 Components are pure and shapes are static, so the list of calls is the whole program; every call writes into a buffer
 of its own, made once. What is left per act is the NumPy calls themselves: no component tree, no allocation, no
-framework.
+framework. What a parameter that learns flows into remembers how it was made, so that `numpy_gradient` finds the way back.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,38 +21,87 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rollstream.errors import ConfigError
 
-__all__ = ["Recorded", "Tape", "view_of"]
+__all__ = ["Do", "Made", "NDArray", "Recorded", "Tape", "apply", "elementwise", "plain"]
+
+NDArray: TypeAlias = npt.NDArray[Any]
+
+Do: TypeAlias = Callable[..., None]
+"""`do(function, *arguments)`: call it, and (on a tape) do so again at each replay. `out` buffers are arguments."""
+
+NAMED_OUT = (np.minimum, np.maximum)
+"""NumPy wants their `out` by name."""
 
 
 class Tape:
-    """The program: calls in order, each with its buffers."""
+    """The program: calls in order, each with its buffers.
 
-    def __init__(self) -> None:
+    Attributes:
+        dtype: of numbers that come from no array (a Python float times an integer column).
+    """
+
+    def __init__(self, *, dtype: type[np.floating[Any]] = np.float32) -> None:
+        self.dtype = np.dtype(dtype)
         self._calls: list[Callable[[], object]] = []
+        self._steps = 0
 
     def __len__(self) -> int:
         return len(self._calls)
 
+    def do(self, function: Callable[..., object], *args: object, **kwargs: object) -> None:
+        """Call now and at each replay."""
+        function(*args, **kwargs)
+        self.record(function, *args, **kwargs)
+
     def record(self, function: Callable[..., object], *args: object, **kwargs: object) -> None:
+        """Call at each replay only."""
         self._calls.append(functools.partial(function, *args, **kwargs) if args or kwargs else function)
 
     def run(self) -> None:
         for call in self._calls:
             call()
 
-    def input(self, array: npt.NDArray[Any]) -> Recorded:
-        """An array whose contents the program reads anew at each run."""
+    def input(self, array: NDArray) -> Recorded:
+        """An array whose contents the program reads anew at each run; no gradient flows into it."""
         return Recorded(array, self)
+
+    def parameter(self, array: NDArray, gradient: NDArray) -> Recorded:
+        """The same for an array that learns; the backward program writes into `gradient`."""
+        return Recorded(array, self, self._made("parameter", array, (), {"gradient": gradient}))
+
+    def output(self, array: NDArray, rule: str, inputs: Sequence[Any], settings: Mapping[str, Any]) -> Recorded:
+        """What a call of this tape wrote."""
+        moves = array.dtype.kind == "f" and any(isinstance(item, Recorded) and item.made is not None for item in inputs)
+        return Recorded(array, self, self._made(rule, array, tuple(inputs), settings) if moves else None)
+
+    def _made(self, rule: str, array: NDArray, inputs: tuple[Any, ...], settings: Mapping[str, Any]) -> Made:
+        self._steps += 1
+        return Made(rule=rule, number=self._steps, array=array, inputs=inputs, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """How an array that parameters flow into was made: its place in the order of the tape, and what its gradient rule needs."""
+
+    rule: str
+    number: int
+    array: NDArray
+    inputs: tuple[Any, ...]
+    settings: Mapping[str, Any]
 
 
 class Recorded(NDArrayOperatorsMixin):
-    """An array that writes each operation on it to its tape. The first run computes as NumPy would."""
+    """An array that writes each operation on it to its tape. The first run computes as NumPy would.
 
-    __slots__ = ("array", "tape")
+    Attributes:
+        made: None where no parameter flows in that learns.
+    """
 
-    def __init__(self, array: npt.NDArray[Any], tape: Tape) -> None:
+    __slots__ = ("array", "made", "tape")
+
+    def __init__(self, array: NDArray, tape: Tape, made: Made | None = None) -> None:
         self.array = array
         self.tape = tape
+        self.made = made
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,89 +115,97 @@ class Recorded(NDArrayOperatorsMixin):
     def ndim(self) -> int:
         return self.array.ndim
 
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __bool__(self) -> bool:
+        raise ConfigError(
+            "a component cannot branch on what an array contains: a recorded program has no branches; use ops.where"
+        )
+
+    def __float__(self) -> float:
+        raise ConfigError(
+            "a component cannot take a number out of an array: a recorded program computes it anew; keep it an array"
+        )
+
     def __getitem__(self, key: Any) -> Recorded:
-        view = self.array[key]
-        if view.size and not np.shares_memory(view, self.array):
-            raise ConfigError("a component that acts in numpy may slice with ranges and None only; use ops.take or ops.pick")
-        return Recorded(view, self.tape)
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in keys):
+            raise ConfigError(
+                "a component that runs in numpy may slice with ranges, whole numbers and None only; use ops.take or ops.pick"
+            )
+        whole = keys if any(part is Ellipsis for part in keys) else (*keys, Ellipsis)  # with an ellipsis it is always a view
+        return apply("view", lambda do, x, view: view(x), self, view=operator.itemgetter(whole))
+
+    def __pow__(self, exponent: Any) -> Recorded:
+        simple = {1: np.positive, 2: np.square, 0.5: np.sqrt}.get(exponent) if isinstance(exponent, (int, float)) else None
+        return elementwise(np.power, self, exponent) if simple is None else elementwise(simple, self)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Recorded:
-        arrays = [_plain(value) for value in inputs]
-        first = arrays[0]
-        if ufunc is np.matmul and method == "__call__" and first.ndim == 2 and arrays[1].ndim == 2:
-            out = np.dot(*arrays)
-            self.tape.record(np.dot, *arrays, out)
-            return Recorded(out, self.tape)
-        out = np.asarray(getattr(ufunc, method)(*arrays, **kwargs))
-        if method == "__call__":
-            self.tape.record(ufunc, *arrays, out=out, **kwargs)
-        elif method in ("reduce", "accumulate"):
-            axis = arrays[1] if len(arrays) > 1 else kwargs.get("axis", 0)
-            self.tape.record(getattr(ufunc, method), first, axis, None, out)
-        else:
-            raise ConfigError(
-                f"numpy acting cannot record {ufunc.__name__}.{method}; use mode 'torch' or other ops in the component"
-            )
-        return Recorded(out, self.tape)
+        if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature is not None:
+            name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            raise ConfigError(f"mode 'numpy' cannot record {name}; use mode 'torch' or other ops in the component")
+        return elementwise(ufunc, *inputs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Recorded:
-        recorder = _RECORDERS.get(function)
-        if recorder is None or kwargs:
-            name = getattr(function, "__name__", repr(function))
-            raise ConfigError(f"numpy acting cannot record numpy.{name}; use mode 'torch' or other ops in the component")
-        return Recorded(recorder(self.tape, *args), self.tape)
+        name = getattr(function, "__name__", repr(function))
+        raise ConfigError(f"mode 'numpy' cannot record numpy.{name}; use mode 'torch' or other ops in the component")
 
 
-def view_of(x: Any, view: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
-    """`view(x)`, which looks at the same memory, so that there is nothing to record."""
-    return Recorded(view(x.array), x.tape) if isinstance(x, Recorded) else view(x)
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The array itself."""
     return value.array if isinstance(value, Recorded) else value
 
 
-def _reshape(tape: Tape, x: Recorded, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    view: npt.NDArray[Any] = x.array.reshape(shape)
-    if not np.shares_memory(view, x.array):  # not contiguous: copy first, then view the copy
-        dense = np.ascontiguousarray(x.array)
-        tape.record(np.copyto, dense, x.array)
-        view = dense.reshape(shape)
-    return view
+def apply(rule: str, function: Callable[..., NDArray], *inputs: Any, **settings: Any) -> Any:
+    """`function(do, *arrays, **settings)`, which makes its buffers and computes by `do`; recorded when an input is.
+
+    `rule` names how gradients flow back through it, see `numpy_rules`.
+    """
+    tape = _tape_of(inputs)
+    if tape is None:
+        return function(_now, *inputs, **settings)
+    operands = _operands(tape, inputs)
+    return tape.output(function(tape.do, *map(plain, operands), **settings), rule, operands, settings)
 
 
-def _concatenate(tape: Tape, parts: list[Any], axis: int) -> npt.NDArray[Any]:
-    arrays = [_plain(part) for part in parts]
-    out = np.concatenate(arrays, axis)
-    tape.record(np.concatenate, arrays, axis, out)
-    return out
+def elementwise(ufunc: np.ufunc, *inputs: Any) -> Any:
+    """`ufunc(*inputs)`; numbers of Python take the dtype of the arrays that they meet, as in torch and jax."""
+    tape = _tape_of(inputs)
+    if tape is None:
+        return ufunc(*inputs)
+    operands = _operands(tape, inputs)
+    arrays = [plain(item) for item in operands]
+    out = np.asarray(ufunc(*arrays))
+    if out.dtype == np.float64 and all(np.asarray(array).dtype != np.float64 for array in arrays):
+        out = out.astype(tape.dtype)  # integers divided
+    if ufunc in NAMED_OUT:
+        tape.record(ufunc, *arrays, out=out)
+    else:
+        tape.record(ufunc, *arrays, out)
+    return tape.output(out, ufunc.__name__, operands, {})
 
 
-def _take(tape: Tape, x: Any, index: Any, axis: int) -> npt.NDArray[Any]:
-    source, where = _plain(x), _plain(index)
-    out: npt.NDArray[Any] = np.take(source, where, axis)
-    tape.record(source.take, where, axis, out, "clip")  # "raise" would write through a temporary
-    return out
+def _operands(tape: Tape, inputs: tuple[Any, ...]) -> list[Any]:
+    numbers = [isinstance(item, (bool, int, float)) for item in inputs]
+    if not any(numbers):
+        return list(inputs)
+    met = np.result_type(*(plain(item) for item, number in zip(inputs, numbers, strict=True) if not number))
+    return [_as_array(item, met, tape) if number else item for item, number in zip(inputs, numbers, strict=True)]
 
 
-def _argmax(tape: Tape, x: Recorded, axis: int) -> npt.NDArray[Any]:
-    out = np.asarray(np.argmax(x.array, axis))
-    tape.record(x.array.argmax, axis, out)
-    return out
+def _as_array(number: float, met: np.dtype[Any], tape: Tape) -> NDArray:
+    if met.kind == "f" or (met.kind in "iu" and not isinstance(number, float)):
+        return np.asarray(number, met)
+    return np.asarray(number, tape.dtype) if isinstance(number, float) else np.asarray(number)
 
 
-def _where(tape: Tape, condition: Any, x: Any, y: Any) -> npt.NDArray[Any]:
-    mask, yes, no = _plain(condition), _plain(x), _plain(y)
-    out: npt.NDArray[Any] = np.where(mask, yes, no)
-    tape.record(np.copyto, out, no)
-    tape.record(np.copyto, out, yes, where=mask)
-    return out
+def _tape_of(inputs: tuple[Any, ...]) -> Tape | None:
+    for item in inputs:
+        if isinstance(item, Recorded):
+            return item.tape
+    return None
 
 
-_RECORDERS: Mapping[Callable[..., Any], Callable[..., npt.NDArray[Any]]] = {
-    np.reshape: _reshape,
-    np.concatenate: _concatenate,
-    np.take: _take,
-    np.argmax: _argmax,
-    np.where: _where,
-}
+def _now(function: Callable[..., object], *args: object, **kwargs: object) -> None:
+    function(*args, **kwargs)

@@ -49,9 +49,9 @@ def test_no_call_allocates_its_result() -> None:
 
 def test_what_cannot_be_recorded_is_refused_with_what_to_use() -> None:
     x = Tape().input(np.zeros((2, 2), np.float32))
-    with pytest.raises(ConfigError, match="numpy acting cannot record numpy.sort; use mode 'torch'"):
+    with pytest.raises(ConfigError, match="mode 'numpy' cannot record numpy.sort; use mode 'torch'"):
         np.sort(x)  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="numpy acting cannot record add.outer; use mode 'torch'"):
+    with pytest.raises(ConfigError, match="mode 'numpy' cannot record add.outer; use mode 'torch'"):
         np.add.outer(x, x)
-    with pytest.raises(ConfigError, match="may slice with ranges and None only; use ops.take or ops.pick"):
+    with pytest.raises(ConfigError, match="may slice with ranges, whole numbers and None only; use ops.take or ops.pick"):
         x[[0, 1]]
