@@ -12,11 +12,16 @@ __all__ = ["BuildReport", "Compiled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """How a static mode was made: operations in the traced graph, seconds to trace and to compile."""
+    """How a static mode was made: operations in the traced graph, seconds to trace and to compile.
+
+    Attributes:
+        cached: it was not compiled but read from the cache of an earlier run.
+    """
 
     nodes: int
     trace_s: float
     compile_s: float
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,5 +58,6 @@ class BuildReport:
         lines.append(f"mode {self.mode}: {self.parameters} parameters, shape pass {self.declare_s * 1e3:.1f} ms")
         if self.graph is not None:
             graph = self.graph
-            lines.append(f"graph: {graph.nodes} operations, trace {graph.trace_s:.1f} s, compile {graph.compile_s:.1f} s")
+            found = ", from the cache" if graph.cached else ""
+            lines.append(f"graph: {graph.nodes} operations, trace {graph.trace_s:.1f} s, compile {graph.compile_s:.1f} s{found}")
         return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from rollstream.graph.losses.loss import Loss
 from rollstream.graph.memory import NO_STATE, Memory
 from rollstream.graph.optimizers.optimizer import Optimizer
 
-__all__ = ["Engine", "UpdatePlan", "UpdateState"]
+__all__ = ["Engine", "EpochEngine", "UpdatePlan", "UpdateState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +103,13 @@ class Engine(Protocol):
 
     def rows(self) -> Mapping[str, npt.NDArray[Any]]:
         """What the last step's loss said of each row."""
+        ...
+
+
+@runtime_checkable
+class EpochEngine(Protocol):
+    """What an engine may do besides: its loop over minibatches lies inside its program."""
+
+    def epoch(self, minibatches: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        """`Engine.step` of each; they are the first ones of those staged last, in order."""
         ...

@@ -7,13 +7,13 @@ from typing import Literal, get_args
 
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
-from rollstream.graph.modes.requirements import require_torch
+from rollstream.graph.modes.requirements import require_jax, require_torch
 from rollstream.graph.report import Compiled
 from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
 
 __all__ = ["BuiltEngine", "UpdateMode", "build_engine"]
 
-UpdateMode = Literal["torch", "torch-graph"]
+UpdateMode = Literal["torch", "torch-graph", "jax"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,4 +41,10 @@ def build_engine(mode: UpdateMode, plan: UpdatePlan, state: UpdateState, *, cloc
 
         engine, compiled = build_graph_engine(plan, state, clock=clock)
         return BuiltEngine(engine=engine, compiled=compiled)
+    if mode == "jax":
+        require_jax(mode)
+        from rollstream.graph.backends.jax.engine import JaxEngine
+
+        by_jax = JaxEngine(plan, state, clock=clock)
+        return BuiltEngine(engine=by_jax, compiled=by_jax.report)
     raise ConfigError(f"unknown update mode {mode!r}; known: {', '.join(get_args(UpdateMode))}")

@@ -6,11 +6,11 @@ from typing import Literal, get_args
 
 from rollstream.errors import ConfigError
 from rollstream.graph.executable import Build, NumpyExecutable
-from rollstream.graph.modes.requirements import require_onnx, require_torch
+from rollstream.graph.modes.requirements import require_jax, require_onnx, require_torch
 
 __all__ = ["MODES", "Mode", "executable_builder"]
 
-Mode = Literal["numpy", "torch", "onnx"]
+Mode = Literal["numpy", "torch", "onnx", "jax"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 

@@ -6,7 +6,7 @@ import importlib.util
 
 from rollstream.errors import ConfigError
 
-__all__ = ["has_onnx", "require_onnx", "require_torch"]
+__all__ = ["has_onnx", "require_jax", "require_onnx", "require_torch"]
 
 
 def require_jax(mode: str) -> None:

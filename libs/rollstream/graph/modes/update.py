@@ -24,7 +24,7 @@ from rollstream.graph.modes.engines import UpdateMode, build_engine
 from rollstream.graph.modes.observer import Observer
 from rollstream.graph.optimizers import Adam, Optimizer
 from rollstream.graph.report import BuildReport
-from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
+from rollstream.graph.update_plan import Engine, EpochEngine, UpdatePlan, UpdateState
 from rollstream.spaces import Columns
 
 __all__ = ["Update", "UpdateMode", "UpdateResult", "build_update"]
@@ -109,12 +109,18 @@ class Update:
         rows = len(next(iter(columns.values()))) if columns else 0
         count = self._batches.count(rows)
         self._reserve(rows)
-        step, staged = self._engine.step, self._staged[:count]
+        staged = self._staged[:count]
         for _ in range(epochs):
             self._batches.shuffle(columns, rows=rows, generator=generator)
-            for minibatch in staged:
-                step(minibatch, learning_rate=learning_rate, scalars=scalars)
+            self._epoch(staged, learning_rate=learning_rate, scalars=scalars)
         return self._metrics()
+
+    def _epoch(self, staged: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        if isinstance(self._engine, EpochEngine):
+            self._engine.epoch(staged, learning_rate=learning_rate, scalars=scalars)
+            return
+        for minibatch in staged:
+            self._engine.step(minibatch, learning_rate=learning_rate, scalars=scalars)
 
     def parameters(self) -> npt.NDArray[np.float32]:
         """The flat vector, float32 [P]; a copy."""

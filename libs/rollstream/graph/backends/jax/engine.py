@@ -1,0 +1,194 @@
+"""The whole update as one XLA program; and a whole epoch, with its loop over minibatches inside, as another.
+
+    arrays of the state, settings, columns --> [forward, backward, clip, optimizer, metrics] x minibatches --> new arrays, copied back
+
+The arrays of the `UpdateState` are the truth: they go in and come out at every call, so loading a state, moving the target
+network and observing need no hook. That costs a few microseconds per call for small networks, and once per epoch only.
+Nothing is donated: NumPy memory cannot be, and inside the loop XLA reuses its buffers anyway.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import lax
+
+from rollstream.clock import Clock
+from rollstream.graph.backends.jax.ops import JaxOps
+from rollstream.graph.backends.jax.program import Program, compile_program, split
+from rollstream.graph.inputs import bind, flat_inputs
+from rollstream.graph.optimizers.clipping import clip_scale
+from rollstream.graph.report import Compiled
+from rollstream.graph.scope import Parameters, Scope
+from rollstream.graph.update_plan import UpdatePlan, UpdateState
+
+__all__ = ["JaxEngine"]
+
+LEARNING_RATE = "learning_rate"
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["parameters", "slots", "sums", "applied", "rows"], meta_fields=[]
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moving:
+    """What changes from update to update, as in `UpdateState`; `sums` and `applied` since the program was called."""
+
+    parameters: Any
+    slots: Any
+    sums: Any
+    applied: Any
+    rows: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Minibatch:
+    """Number `place` of those that were staged."""
+
+    place: int
+    columns: tuple[npt.NDArray[Any], ...]
+
+
+class JaxEngine:
+    """See `rollstream.graph.update_plan.Engine`; it also runs epochs. Compiles when it is made, and when `stage` is given more
+    minibatches than before; never in between.
+
+    Attributes:
+        report: what the program of one update took.
+    """
+
+    def __init__(self, plan: UpdatePlan, state: UpdateState, *, clock: Clock) -> None:
+        self._plan = plan
+        self._state = state
+        self._clock = clock
+        inputs = list(flat_inputs(plan.arguments))
+        self._columns = [item for item in inputs if item.role == "column"]
+        self._settings = [LEARNING_RATE, *(item.name for item in inputs if item.role == "scalar")]
+        self._values = np.zeros(len(self._settings), np.float32)
+        self._shared = (state.parameters, state.slots, state.count, state.state, state.target, self._values)
+        self._row_names: tuple[str, ...] = ()
+        self._rows: tuple[Any, ...] = ()
+        self._buffers: tuple[npt.NDArray[Any], ...] = ()
+        self._loops: dict[int, Program] = {}
+        examples = [np.zeros(item.full_shape(plan.batch_rows), item.dtype) for item in self._columns]
+        self._one = self._compile(self._update_once, examples)
+        self.report: Compiled = self._one.report
+
+    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[_Minibatch]:
+        size = self._plan.batch_rows
+        self._buffers = tuple(buffers[item.name] for item in self._columns)
+        count = len(self._buffers[0]) // size
+        if count > 1 and count not in self._loops:
+            self._loops[count] = self._compile(self._update_each, [np.zeros((), np.int64), *self._buffers])
+        return [
+            _Minibatch(place=place, columns=tuple(buffer[place * size : (place + 1) * size] for buffer in self._buffers))
+            for place in range(count)
+        ]
+
+    def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        self._set(learning_rate, scalars)
+        self._take(self._one(*self._shared, *minibatch.columns), updates=1)
+
+    def epoch(self, minibatches: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        """`step` of each; the minibatches are the first ones of those staged last, in order."""
+        if len(minibatches) == 1:
+            self.step(minibatches[0], learning_rate=learning_rate, scalars=scalars)
+            return
+        self._set(learning_rate, scalars)
+        staged = len(self._buffers[0]) // self._plan.batch_rows
+        found = self._loops[staged](*self._shared, np.asarray(len(minibatches)), *self._buffers)
+        self._take(found, updates=len(minibatches))
+
+    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
+        return {name: np.asarray(column) for name, column in zip(self._row_names, self._rows, strict=True)}
+
+    def _set(self, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        self._values[0] = learning_rate
+        for place, name in enumerate(self._settings[1:], start=1):
+            self._values[place] = scalars[name]
+
+    def _take(self, moved: _Moving, *, updates: int) -> None:
+        """Write what moved into the arrays of the state."""
+        state, applied = self._state, int(moved.applied)
+        np.copyto(state.parameters, moved.parameters)
+        np.copyto(state.slots, moved.slots)
+        np.add(state.sums, moved.sums, out=state.sums)
+        np.add(state.count, applied, out=state.count)
+        np.add(state.tally, (applied, updates - applied), out=state.tally)
+        self._rows = moved.rows
+
+    def _compile(self, function: Any, examples: Sequence[npt.NDArray[Any]]) -> Program:
+        what = f"{type(self._plan.loss).__name__}.loss"
+        return compile_program(function, [*self._shared, *examples], what=what, clock=self._clock)
+
+    def _update_once(self, *arguments: Any) -> _Moving:
+        parameters, slots, *shared = arguments[: len(self._shared)]
+        return self._update(self._start(parameters, slots, rows=()), shared, arguments[len(self._shared) :])
+
+    def _update_each(self, *arguments: Any) -> _Moving:
+        """One update with each of the first `count` minibatches of the buffers."""
+        parameters, slots, *shared = arguments[: len(self._shared)]
+        count, *buffers = arguments[len(self._shared) :]
+        size = self._plan.batch_rows
+
+        def update(place: Any, moving: _Moving) -> _Moving:
+            return self._update(moving, shared, [lax.dynamic_slice_in_dim(buffer, place * size, size) for buffer in buffers])
+
+        first = self._start(parameters, slots, rows=())
+        rows = jax.eval_shape(lambda moving: update(0, moving), first).rows
+        start = self._start(parameters, slots, rows=tuple(jnp.zeros(row.shape, row.dtype) for row in rows))
+        moved: _Moving = lax.fori_loop(0, count, update, start)
+        return moved
+
+    def _start(self, parameters: Any, slots: Any, *, rows: tuple[Any, ...]) -> _Moving:
+        sums = jnp.zeros(len(self._plan.metric_names), jnp.float32)
+        return _Moving(parameters=parameters, slots=slots, sums=sums, applied=jnp.zeros((), jnp.int64), rows=rows)
+
+    def _update(self, moving: _Moving, shared: Sequence[Any], columns: Sequence[Any]) -> _Moving:
+        """The update as a pure function, traced."""
+        plan, ops = self._plan, JaxOps()
+        count, remembered, target, values = shared
+        settings = {name: values[place] for place, name in enumerate(self._settings)}
+        live = split(plan.layout, moving.parameters)
+        fixed = Parameters(
+            live=live,
+            frozen=live,
+            target=split(plan.layout, target) if plan.uses_target else None,
+            state=split(plan.state_layout, remembered),
+        )
+        named = {item.name: column for item, column in zip(self._columns, columns, strict=True)}
+        arguments = bind(plan.arguments, {**named, **settings})
+
+        def objective(learned: Mapping[str, Any]) -> tuple[Any, tuple[Any, tuple[Any, ...]]]:
+            parameters = Parameters(live=learned, frozen=fixed.frozen, target=fixed.target, state=fixed.state)
+            result = plan.loss.loss(Scope(ops, parameters), **arguments)
+            self._row_names = tuple(result.rows)
+            return result.loss, (result.metrics, tuple(result.rows.values()))
+
+        (loss, (metrics, rows)), slopes = jax.value_and_grad(objective, has_aux=True)(live)
+        gradient = jnp.concatenate([jnp.ravel(slopes[name]) for name in plan.layout.names])
+        norm = jnp.sqrt(jnp.sum(gradient * gradient))
+        finite = jnp.isfinite(norm) & jnp.isfinite(loss)
+        if plan.max_grad_norm is not None:
+            gradient = gradient * clip_scale(ops, norm, max_norm=plan.max_grad_norm)
+        rate = settings[LEARNING_RATE]
+        if plan.rate_scale is not None:
+            rate = rate * jnp.asarray(plan.rate_scale)
+        number = (count[0] + moving.applied + 1).astype(jnp.float32)
+        slots = tuple(moving.slots[place] for place in range(len(plan.optimizer.slots)))
+        after = plan.optimizer.step(ops, moving.parameters, slots, gradient, count=number, learning_rate=rate)
+        sums = jnp.concatenate([metrics, jnp.stack([loss, norm])])
+        return _Moving(
+            parameters=jnp.where(finite, after.parameters, moving.parameters),
+            slots=jnp.where(finite, jnp.stack(after.slots), moving.slots) if after.slots else moving.slots,
+            sums=moving.sums + jnp.where(finite, sums, 0.0),
+            applied=moving.applied + finite,
+            rows=rows,
+        )
