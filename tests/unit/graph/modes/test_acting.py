@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError, NonFiniteError, SchemaMismatch
 from rollstream.graph import Acting, CategoricalPolicy, QPolicy, build_acting
+from rollstream.graph.executable import NumpyExecutable
+from rollstream.graph.initializers import Constant, Orthogonal
+from rollstream.graph.inputs import Input
+from rollstream.graph.ops import Array
+from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Leaf
 
 
@@ -100,3 +107,66 @@ def test_a_mode_or_batch_that_does_not_exist_is_refused(box: Callable[..., Leaf]
         build_acting(policy, batch=1, mode="onyx")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="batch must be >= 1, got 0"):
         build_acting(policy, batch=0)
+
+
+def test_noise_may_be_given(acting: Acting, generator: np.random.Generator) -> None:
+    observation = _observation(generator)
+    noise = np.random.default_rng(5).random(3, dtype=np.float32)
+    drawn = acting.act(observation, np.random.default_rng(5))
+    given = acting.act(observation, generator, noise={"noise": noise})
+    for name, column in drawn.items():
+        np.testing.assert_array_equal(given[name], column)
+
+
+def test_noise_that_the_policy_does_not_take_is_refused(acting: Acting, generator: np.random.Generator) -> None:
+    with pytest.raises(SchemaMismatch, match=r"act takes the noise \['noise'\], got \['dice'\]"):
+        acting.act(_observation(generator), generator, noise={"dice": np.zeros(3, np.float32)})
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """A policy that convolves an image, and values it."""
+
+    apis = ("act", "values")
+
+    def arguments(self, api: str) -> dict[str, Input]:
+        return {"image": Input(name="image", shape=(1, 6, 6))}
+
+    @api
+    def act(self, scope: Scope, *, image: Array) -> dict[str, Array]:
+        return self.values(scope, image=image)
+
+    @api
+    def values(self, scope: Scope, *, image: Array) -> dict[str, Array]:
+        ops = scope.ops
+        weight = scope.parameter("weight", (2, 1, 3, 3), Orthogonal())
+        seen = ops.relu(ops.conv(image, weight, scope.parameter("bias", (2,), Constant()), stride=1))
+        return {"value": ops.mean(ops.reshape(seen, (seen.shape[0], 32)), axis=-1)}
+
+
+def test_auto_takes_numpy_for_a_policy_without_convolutions(acting: Acting) -> None:
+    assert isinstance(acting._act, NumpyExecutable)
+
+
+def test_auto_takes_onnx_for_a_policy_with_convolutions_when_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    from rollstream.graph.backends.onnx.executable import PackedOnnxExecutable
+
+    assert isinstance(build_acting(_Looks(), batch=1)._act, PackedOnnxExecutable)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert isinstance(build_acting(_Looks(), batch=1)._act, NumpyExecutable)
+
+
+def test_new_weights_reach_what_a_mode_has_packed(generator: np.random.Generator) -> None:
+    pytest.importorskip("onnxruntime")
+    packed, plain = (build_acting(_Looks(), batch=2, mode=mode) for mode in ("onnx", "numpy"))
+    image = {"image": generator.standard_normal((2, 1, 6, 6)).astype(np.float32)}
+    seen = []
+    for seed in (0, 1, 2):
+        for acting in (packed, plain):
+            acting.load(acting.layout.init(seed))
+        found = packed.act(image, generator)["value"]
+        np.testing.assert_allclose(found, plain.act(image, generator)["value"], rtol=1e-5)
+        np.testing.assert_allclose(packed.values(image), found, rtol=1e-5)
+        seen.append(found)
+    assert not np.allclose(seen[0], seen[1])

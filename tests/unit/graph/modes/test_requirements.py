@@ -23,3 +23,12 @@ def test_torch_modes_say_what_to_install(
     for mode in ("torch", "torch-graph"):
         with pytest.raises(ConfigError, match=missing.format(mode)):
             build_update(DoubleQLoss(policy), batch_rows=1, seed=0, mode=mode)  # type: ignore[arg-type]
+
+
+def test_mode_onnx_says_what_to_install(
+    box: Callable[..., Leaf], discrete: Callable[..., Leaf], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    missing = r"mode 'onnx' needs onnx and onnxruntime, which are not installed; install rollstream\[onnx\]"
+    with pytest.raises(ConfigError, match=missing):
+        build_acting(QPolicy((box(4),), discrete(2)), batch=1, mode="onnx")
