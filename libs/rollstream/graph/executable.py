@@ -72,7 +72,10 @@ def empty_inputs(arguments: Arguments, *, rows: int) -> dict[str, npt.NDArray[An
 
 
 def output_columns(outputs: Any) -> dict[str, Array]:
-    """What an API returned, by name: columns, the fields of a record (None left out), or one array called `output`."""
+    """What an API returned, by name: columns, the fields of a record (None left out), or one array called `output`; for an API
+    that only sets state and returns None, nothing."""
+    if outputs is None:
+        return {}
     if isinstance(outputs, Mapping):
         return dict(outputs)
     if is_dataclass(outputs):
