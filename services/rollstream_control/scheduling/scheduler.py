@@ -117,6 +117,7 @@ class Scheduler:
         self._seen_members: list[tuple[str, str]] = []
         self._looked_s = float("-inf")
         self._asked_s = float("-inf")
+        self._look_again = False
         self._generation = 0
         self.server: ServerInfo | None = None
         """What the server said last; None before it was asked."""
@@ -174,7 +175,7 @@ class Scheduler:
             return
         members = self._members.list()
         seen = [(member.id, member.doing if member.role == "learner" else "") for member in members]
-        due = self._life.clock.monotonic_s() - self._looked_s >= FULL_LOOK_EVERY_S
+        due = self._look_again or self._life.clock.monotonic_s() - self._looked_s >= FULL_LOOK_EVERY_S
         if not changed and not due and seen == self._seen_members:
             return
         self._seen_members = seen
@@ -232,9 +233,13 @@ class Scheduler:
     def _settle_orphans(self, experiments: Sequence[OpenExperiment], *, idle_learners: int) -> list[OpenExperiment]:
         """Experiments that are left after those without a learner got the phase that was ordered."""
         left = []
+        self._look_again = False
         for entry in experiments:
             phase = phase_without_learner(entry, idle_learners=idle_learners)
-            if phase is None or not self._settle(entry, phase):
+            if phase is None:
+                left.append(entry)
+            elif not self._settle(entry, phase):
+                self._look_again = True  # when its learner is dead, nothing but the lease tells, which runs out silently
                 left.append(entry)
             elif phase != "stopped":
                 left.append(replace(entry, phase=phase))
