@@ -1,7 +1,7 @@
 """What happens to an observation before a network sees it, as part of the graph: acting, evaluation, export and training all run it,
 so none can forget it.
 
-    observation (the environment's) --chain of each leaf--> observation (`leaves`) --> Torso
+    observation (the environment's) --chain of each leaf--> observation (`output_leaves`) --> Torso
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Preprocessing:
         for name in self.chains:
             if name not in names:
                 raise SpaceError(f"{name}: preprocessing names no leaf of the observation{suggestion(name, names)}")
-        _ = self.leaves  # what does not fit is refused now
+        _ = self.output_leaves  # what does not fit is refused now
 
     @property
-    def leaves(self) -> tuple[Leaf, ...]:
+    def output_leaves(self) -> tuple[Leaf, ...]:
         """The leaves after it: what a Torso is made for."""
         return tuple(leaf for _, leaf in self._placed.values())
 

@@ -51,7 +51,7 @@ def made(observation: tuple[Leaf, ...], chains: Mapping[str, Any], **settings: A
 
 
 def test_leaves_say_what_comes_out(observation: tuple[Leaf, ...]) -> None:
-    found = {leaf.name: leaf for leaf in made(observation, CHAINS).leaves}
+    found = {leaf.name: leaf for leaf in made(observation, CHAINS).output_leaves}
     assert [found[leaf.name].shape for leaf in observation] == [(4, 3, 1), (3,), (2,), (1,)]
     assert (found["observation.image"].low[0], found["observation.image"].high[-1]) == (0.0, 1.0)
     assert (found["observation.mode"].low[0], found["observation.mode"].high[0]) == (-1.0, 1.0)
@@ -103,7 +103,7 @@ def test_a_sequence_is_preprocessed_as_its_steps_are(observation: tuple[Leaf, ..
 
 def test_nothing_to_do_is_nothing_done(observation: tuple[Leaf, ...]) -> None:
     preprocessing = Preprocessing(observation)
-    assert preprocessing.leaves == observation
+    assert preprocessing.output_leaves == observation
     assert not preprocessing.has_state
     assert made(observation, CHAINS).has_state
 
