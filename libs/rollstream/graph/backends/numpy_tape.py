@@ -135,17 +135,20 @@ class Recorded(NDArrayOperatorsMixin):
                 "a component that runs in numpy may slice with ranges, whole numbers and None only; use ops.take or ops.pick"
             )
         whole = keys if any(part is Ellipsis for part in keys) else (*keys, Ellipsis)  # with an ellipsis it is always a view
-        return apply("view", lambda do, x, view: view(x), self, view=operator.itemgetter(whole))
+        view = operator.itemgetter(whole)
+        return self.tape.output(view(self.array), "view", (self,), {"view": view})
 
     def __pow__(self, exponent: Any) -> Recorded:
         simple = {1: np.positive, 2: np.square, 0.5: np.sqrt}.get(exponent) if isinstance(exponent, (int, float)) else None
-        return elementwise(np.power, self, exponent) if simple is None else elementwise(simple, self)
+        found: Recorded = elementwise(np.power, self, exponent) if simple is None else elementwise(simple, self)
+        return found
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Recorded:
         if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature is not None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise ConfigError(f"mode 'numpy' cannot record {name}; use mode 'torch' or other ops in the component")
-        return elementwise(ufunc, *inputs)
+        found: Recorded = elementwise(ufunc, *inputs)
+        return found
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Recorded:
         name = getattr(function, "__name__", repr(function))

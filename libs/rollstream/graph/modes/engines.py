@@ -7,13 +7,14 @@ from typing import Literal, get_args
 
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
+from rollstream.graph.backends.numpy_update import NumpyEngine
 from rollstream.graph.modes.requirements import require_jax, require_torch
 from rollstream.graph.report import Compiled
 from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
 
 __all__ = ["BuiltEngine", "UpdateMode", "build_engine"]
 
-UpdateMode = Literal["torch", "torch-graph", "jax"]
+UpdateMode = Literal["numpy", "torch", "torch-graph", "jax"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ def build_engine(mode: UpdateMode, plan: UpdatePlan, state: UpdateState, *, cloc
     Raises:
         ConfigError: the mode is unknown or cannot be built here; says what to use instead.
     """
+    if mode == "numpy":
+        return BuiltEngine(engine=NumpyEngine(plan, state))
     if mode == "torch":
         require_torch(mode)
         from rollstream.graph.backends.torch.eager_update import EagerEngine
