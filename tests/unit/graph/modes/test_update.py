@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.errors import ConfigError, NonFiniteError, SchemaMismatch
-from rollstream.graph import CategoricalPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
+from rollstream.graph import ActorCriticPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
 from rollstream.graph.initializers import Constant
 from rollstream.graph.inputs import Arguments, sample
 from rollstream.graph.losses import LossResult
@@ -26,12 +26,12 @@ ROWS = 8
 
 @pytest.fixture
 def ppo(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> PpoLoss:
-    return PpoLoss(CategoricalPolicy((box(4),), discrete(2), hidden=(8,)))
+    return PpoLoss(ActorCriticPolicy((box(4),), (discrete(2),), hidden=(8,)))
 
 
 @pytest.fixture
 def double_q(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> DoubleQLoss:
-    return DoubleQLoss(QPolicy((box(4),), discrete(2), hidden=(8,)))
+    return DoubleQLoss(QPolicy((box(4),), (discrete(2),), hidden=(8,)))
 
 
 def _columns(loss: PpoLoss | DoubleQLoss, rows: int) -> dict[str, np.ndarray]:
@@ -176,7 +176,7 @@ def test_arguments_that_cannot_work_are_refused(ppo: PpoLoss) -> None:
         build_update(ppo, batch_rows=1, seed=0, max_grad_norm=0)
     with pytest.raises(ConfigError, match="build_update needs a seed for the first parameters, or the parameters"):
         build_update(ppo, batch_rows=1)
-    with pytest.raises(ConfigError, match="unknown update mode 'tf'; known: torch, torch-graph"):
+    with pytest.raises(ConfigError, match="unknown update mode 'tf'; known: numpy, torch, torch-graph"):
         build_update(ppo, batch_rows=1, seed=0, mode="tf")  # type: ignore[arg-type]
 
 
