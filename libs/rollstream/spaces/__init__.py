@@ -6,6 +6,7 @@ Nothing here imports Gymnasium at import time, so processes without environments
 from rollstream.spaces.batch import Batch, Columns, Episodes, Rollout
 from rollstream.spaces.companions import length_name, optional, present_name, ragged
 from rollstream.spaces.flatten import SpaceLayout, flatten, unflatten
+from rollstream.spaces.json_values import columns_from_json, json_from_columns
 from rollstream.spaces.leaf import Leaf
 from rollstream.spaces.leaves import leaves
 from rollstream.spaces.row_spec import Column, Flag, RowSpec
@@ -21,7 +22,9 @@ __all__ = [
     "Rollout",
     "RowSpec",
     "SpaceLayout",
+    "columns_from_json",
     "flatten",
+    "json_from_columns",
     "leaves",
     "length_name",
     "optional",
