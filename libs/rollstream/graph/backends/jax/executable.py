@@ -52,7 +52,8 @@ class JaxExecutable:
                 found.append(jnp.concatenate([jnp.ravel(part) for part in {**remembered, **written}.values()]))
             return tuple(found)
 
-        program = compile_program(run, self._arguments, what=f"{type(component).__name__}.{api}", clock=SystemClock())
+        name = type(getattr(component, "part", component)).__name__  # of a part that is fed from outside, its own
+        program = compile_program(run, self._arguments, what=f"{name}.{api}", clock=SystemClock())
         self.report = program.report
         self._program = program
 

@@ -148,7 +148,7 @@ class JaxOps:
     ) -> tuple[tuple[Any, ...], Any]:
         return lax.scan(lambda carry, now: step(carry, *now), initial, tuple(arrays))
 
-    def scan_reverse(self, step: Callable[..., Any], initial: Any, arrays: Sequence[Array]) -> Array:
+    def scan_reverse(self, step: Callable[..., Any], initial: Any, arrays: Sequence[Array]) -> Any:
         def both(carry: Any, now: tuple[Array, ...]) -> tuple[Any, Any]:
             found = step(carry, *now)
             return found, found

@@ -34,12 +34,13 @@ def prepare() -> None:
     The cache makes a restarted process build in a fraction of the time. Inline dispatch (in the calling thread, not in a pool)
     saves 15 µs of each call, half of a small `act`; it only helps when no array was made before.
     """
+    settings: Any = jax.config
     jax.monitoring.register_event_listener(_count_hit)
-    if jax.config.jax_compilation_cache_dir is None and CACHE_VARIABLE not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", MIN_CACHED_COMPILE_S)
+    if settings.jax_compilation_cache_dir is None and CACHE_VARIABLE not in os.environ:
+        settings.update("jax_compilation_cache_dir", str(cache_folder()))
+        settings.update("jax_persistent_cache_min_compile_time_secs", MIN_CACHED_COMPILE_S)
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:
-        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        settings.update("jax_cpu_enable_async_dispatch", False)
 
 
 def cache_folder() -> Path:
