@@ -14,7 +14,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from source_tree import ROOT, modules
 
 WALLS = {
-    "torch": ("libs/rollstream/graph/backends/torch/", "libs/rollstream/replay/sample.py", "libs/rollstream/replay/dataset.py"),
+    "torch": (
+        "libs/rollstream/graph/backends/torch/",
+        "libs/rollstream/replay/sample.py",
+        "libs/rollstream/replay/dataset.py",
+        "services/rollstream_learner/bench/peers/",
+    ),
     "jax": ("libs/rollstream/graph/backends/jax/", "libs/rollstream/replay/sample.py"),
     "flax": ("libs/rollstream/graph/backends/jax/",),
     "optax": (),
@@ -27,7 +32,7 @@ WALLS = {
     "uvicorn": ("services/",),
     "typer": ("services/rollstream_cli/",),
     "rich": ("services/rollstream_cli/",),
-    "gymnasium": ("libs/rollstream/spaces/", "libs/rollstream/envs/"),
+    "gymnasium": ("libs/rollstream/spaces/", "libs/rollstream/envs/", "services/rollstream_learner/bench/peers/"),
     "envpool": ("libs/rollstream/envs/",),
     "pickle": (),
     "random": (),

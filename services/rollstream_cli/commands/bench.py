@@ -1,4 +1,4 @@
-"""`rollstream bench train|replay`: measurements on this machine, as JSON for comparisons."""
+"""`rollstream bench train|replay|graph`: measurements on this machine, as JSON for comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollstream_cli.commands.options import JsonTo
 
 __all__ = ["bench"]
 
-bench = typer.Typer(help="Measure training and replay on this machine.", no_args_is_help=True)
+bench = typer.Typer(help="Measure training, replay and the graph on this machine.", no_args_is_help=True)
 
 
 @bench.command()
@@ -144,3 +144,34 @@ def replay(
             words.append(f"{name}={one}")
     command = [*leashed(), "-m", "rollstream_replay.bench", *words, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)
+
+
+@bench.command(name="graph")
+def graph(
+    *,
+    only: Annotated[
+        str | None, typer.Option(metavar="PART,...", help="Parts: act, overhead, update, build, apex, parallel, actor.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Length of each run of each candidate.")] = 1.0,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, of which the median counts.")] = 3,
+    rllib_python: Annotated[
+        str | None, typer.Option(metavar="PATH", help="A Python that has ray[rllib]: its runner beside our actor.")
+    ] = None,
+    json_to: JsonTo = "-",
+) -> None:
+    """Acting, updates and builds in every mode beside plain torch and NumPy; an actor's task and its process. One thread."""
+    import os
+    import subprocess
+
+    from rollstream_cli.json_target import check_json_target
+    from rollstream_cli.leash import leashed
+
+    check_json_target(json_to)
+    words = ["--seconds", str(seconds), "--repeats", str(repeats), "--json", json_to or "-"]
+    words += ["--only", only] if only else []
+    words += ["--rllib-python", rllib_python] if rllib_python else []
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    environment = {**os.environ, **one_thread, "XLA_FLAGS": flags}
+    command = [*leashed(), "-m", "rollstream_learner.bench", *words]
+    raise typer.Exit(subprocess.run(command, check=False, env=environment).returncode)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -48,8 +48,8 @@ def report(
     check_json_target(json_to)
     experiment = build_spec(SpecOptions(file=spec, overrides=settings or ()))
     found = component_report(
-        loss_of(experiment, allow=allowed_modules(os.environ, experiment.environment.id)), modes=modes or (), rows=rows
-    )  # type: ignore[arg-type]
+        loss_of(experiment, allow=allowed_modules(os.environ, experiment.environment.id)), modes=cast(Any, modes or ()), rows=rows
+    )
     if draw is not None:
         draw_report(found, draw)
     if json_to is None:

@@ -177,7 +177,7 @@ def _actor(
     seed = child_seed(spec.seed, "actor", ordinal, "restart", 0)
     policy = Policy(
         acting=build_acting(agent.policy, batch=environment.envs),
-        action=agent.action,
+        actions=agent.actions,
         extra=agent.extra_columns,
         generator=child_generator(seed, "exploration"),
     )
