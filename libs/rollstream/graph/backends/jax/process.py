@@ -44,9 +44,11 @@ def prepare() -> None:
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/rollstream/jax`, by default below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "rollstream" / "jax"
+    """`jax` in ROLLSTREAM_CACHE_DIRECTORY, by default in `rollstream` in the user's cache folder (XDG_CACHE_HOME, or ~/.cache)."""
+    named = os.environ.get("ROLLSTREAM_CACHE_DIRECTORY")
+    if named:
+        return Path(named) / "jax"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollstream" / "jax"
 
 
 def cache_hits() -> int:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
+
+import jax
 
 from rollstream.graph.initializers import Constant, Orthogonal
 from rollstream.graph.inputs import Arguments, Input

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
+
+import jax
 
 from rollstream.errors import ConfigError
 from rollstream.graph import build

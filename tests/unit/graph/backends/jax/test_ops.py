@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
+
+import jax
 
 from rollstream.graph.backends.jax.ops import JaxOps
 from rollstream.graph.backends.numpy_ops import NumpyOps

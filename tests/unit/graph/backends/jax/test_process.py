@@ -33,7 +33,7 @@ print(json.dumps(dict(
 
 
 def _run(before: str = "", **environment: str) -> dict[str, Any]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XDG_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XDG_", "ROLLSTREAM_"))}
     done = subprocess.run(
         [sys.executable, "-c", BUILD.format(before=before)],
         env=kept | environment,
@@ -56,6 +56,10 @@ def test_a_second_process_reads_what_the_first_has_compiled(tmp_path: Path) -> N
 
 def test_without_a_cache_home_it_lies_below_that_of_the_user(tmp_path: Path) -> None:
     assert _run(HOME=str(tmp_path))["folder"] == str(tmp_path / ".cache" / "rollstream" / "jax")
+
+
+def test_it_lies_where_the_operator_says(tmp_path: Path) -> None:
+    assert _run(ROLLSTREAM_CACHE_DIRECTORY=str(tmp_path))["folder"] == str(tmp_path / "jax")
 
 
 def test_the_users_own_settings_stay(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
 
 from rollstream.clock import SystemClock
 from rollstream.graph.backends.jax.program import ALIGNMENT_BYTES, aligned_zeros, compile_program
