@@ -18,6 +18,7 @@ from rollstream_control.api.wakeups import Wakeups
 from rollstream_control.cluster import LocalScaling, NoScaling, Scaling
 from rollstream_control.observation import Observation
 from rollstream_control.scheduling.scheduler import Scheduler
+from rollstream_control.served_policies import ServedPolicies
 from rollstream_control.settings import ControlSettings
 from rollstream_control.submission.inspection import EnvironmentInspector
 from rollstream_control.submission.registry import RegisteredAlgorithms
@@ -50,13 +51,15 @@ def main(settings: ControlSettings, life: Life) -> None:
     wakeups = Wakeups(life.stopping)
     observation = Observation(life.health)
     scheduler = Scheduler(address, life=life, on_change=wakeups.notify, on_look=observation.look)
-    submitter = Submitter(store, validator=_validator(settings, life))
+    inspector = _inspector(settings, life)
+    submitter = Submitter(store, validator=Validator(algorithms=RegisteredAlgorithms(), inspector=inspector))
     parts = CellParts(
         store=store,
         members=Members(store),
         assignments=Assignments(store),
         experiments=Experiments(store),
         submitter=submitter,
+        policies=ServedPolicies(store, inspect=inspector.inspect),
         scaling=_scaling(settings, store),
         wakeups=wakeups,
         version=__version__,
@@ -93,7 +96,7 @@ def main(settings: ControlSettings, life: Life) -> None:
         store.close()
 
 
-def _validator(settings: ControlSettings, life: Life) -> Validator:
+def _inspector(settings: ControlSettings, life: Life) -> EnvironmentInspector:
     allow = settings.allowed_modules
 
     def inspect_here(spec: EnvironmentSpec) -> Inspected:
@@ -101,10 +104,9 @@ def _validator(settings: ControlSettings, life: Life) -> Validator:
 
         return inspect_environment(spec, allow=allow)
 
-    inspector = EnvironmentInspector(
+    return EnvironmentInspector(
         inspect_here=inspect_here, allow=allow, deadline_s=settings.inspection_deadline_s, clock=life.clock
     )
-    return Validator(algorithms=RegisteredAlgorithms(), inspector=inspector)
 
 
 def _scaling(settings: ControlSettings, store: Store) -> Scaling:

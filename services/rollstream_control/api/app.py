@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from fastapi import APIRouter, FastAPI
 
-from rollstream_control.api import cell, experiments, journals, tables
+from rollstream_control.api import act, cell, experiments, journals, tables
 from rollstream_control.api.body_limit import BodyLimit
 from rollstream_control.api.counting import Counting
 from rollstream_control.api.parts import CellParts
@@ -49,7 +49,7 @@ def create_app(
     app.add_middleware(BodyLimit, max_body_bytes=max_body_bytes)
     app.add_middleware(Counting, count=count)
     install(app)
-    for router in (experiments.router, journals.router, tables.router, cell.router):
+    for router in (experiments.router, act.router, journals.router, tables.router, cell.router):
         app.include_router(router)
     app.include_router(probes)
     _complete_schema(app)
@@ -60,6 +60,7 @@ def create_app(
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.shards = Shards()
     app.state.validations = anyio.CapacityLimiter(experiments.VALIDATIONS_AT_ONCE)
+    app.state.acts = anyio.CapacityLimiter(act.ACTS_AT_ONCE)
     yield
     await app.state.shards.close()
 

@@ -7,8 +7,11 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field, JsonValue
 
 from rollstream.config import ExperimentSpec, Frozen, Phase
+from rollstream_control.served_policies import MAX_OBSERVATIONS
 
 __all__ = [
+    "ActReply",
+    "ActRequest",
     "ActorSeat",
     "ActorsView",
     "CellView",
@@ -106,6 +109,38 @@ class OrderReply(Frozen):
     """What was ordered."""
     phase: Phase
     """Phase when the order was taken."""
+
+
+class ActRequest(Frozen):
+    """What a policy shall act on: one observation or several."""
+
+    observation: JsonValue = None
+    """One observation, nested as the environment's space: objects, lists, numbers."""
+    observations: tuple[JsonValue, ...] | None = Field(default=None, min_length=1, max_length=MAX_OBSERVATIONS)
+    """Several observations, in place of `observation`."""
+    deterministic: bool = True
+    """True: the most probable (or most valuable) action, as in evaluation; False: a sampled one, as in training."""
+    seed: int | None = Field(default=None, ge=0, lt=1 << 53)
+    """Seed of sampled actions: the same request with the same seed and weights gives the same actions; null draws one."""
+    state: JsonValue = None
+    """What a recurrent policy remembers after the step before, as `states` of that reply; left out: an episode begins."""
+    states: tuple[JsonValue, ...] | None = Field(default=None, min_length=1, max_length=MAX_OBSERVATIONS)
+    """One state for each of `observations`."""
+
+
+class ActReply(Frozen):
+    """What a policy does."""
+
+    id: str
+    """The experiment."""
+    actions: tuple[JsonValue, ...]
+    """One for each observation, in the environment's own values, nested as its action space."""
+    states: tuple[JsonValue, ...] | None
+    """What a recurrent policy remembers, one for each observation: send them with the next; null for other policies."""
+    weights_version: int
+    """Version of the weights that acted."""
+    seed: int
+    """Seed of the sampled actions."""
 
 
 class StreamEntry(Frozen):

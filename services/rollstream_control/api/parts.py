@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from rollstream.store import Assignments, Experiments, Members, ServerInfo, Store
 from rollstream_control.api.wakeups import Wakeups
 from rollstream_control.cluster import Scaling
+from rollstream_control.served_policies import ServedPolicies
 from rollstream_control.submission.submitter import Submitter
 
 __all__ = ["CellParts", "Parts", "parts_of"]
@@ -25,6 +26,7 @@ class CellParts:
     assignments: Assignments
     experiments: Experiments
     submitter: Submitter
+    policies: ServedPolicies
     scaling: Scaling
     wakeups: Wakeups
     version: str
