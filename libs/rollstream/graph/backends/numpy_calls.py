@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rollstream.graph.backends.numpy_tape import Do, NDArray, plain
+from rollstream.graph.backends.numpy_tape import Do, NDArray, fitted, plain
 
 __all__ = [
     "argmax",
@@ -119,7 +119,7 @@ def linear(do: Do, x: NDArray, weight: NDArray, bias: NDArray) -> NDArray:
     """The bias is added where the product lies."""
     out = np.empty((x.shape[0], weight.shape[1]), np.result_type(x, weight, bias))
     do(np.dot, x, weight, out)
-    do(np.add, out, bias, out)
+    do(np.add, *fitted((out, bias), out), out)
     return out
 
 
@@ -268,11 +268,11 @@ def cumsum(do: Do, x: NDArray) -> NDArray:
 def log_softmax(do: Do, x: NDArray) -> NDArray:
     """x - max - log(sum(exp(x - max))), along the last axis."""
     out, raised = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
-    do(np.subtract, x, highest(do, x, axis=-1, keepdims=True), out)
+    do(np.subtract, *fitted((x, highest(do, x, axis=-1, keepdims=True)), out), out)
     do(np.exp, out, raised)
     rest = total(do, raised, axis=-1, keepdims=True)
     do(np.log, rest, rest)
-    do(np.subtract, out, rest, out)
+    do(np.subtract, *fitted((out, rest), out), out)
     return out
 
 
