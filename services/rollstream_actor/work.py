@@ -90,7 +90,7 @@ class Work:
         flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
         policy = Policy(
             acting=build_acting(agent.policy, batch=environment.envs),
-            action=agent.action,
+            actions=agent.actions,
             extra=agent.extra_columns,
             generator=child_generator(seed, "exploration"),
         )

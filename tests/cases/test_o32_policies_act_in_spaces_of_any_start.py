@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 
-from rollstream.graph import CategoricalPolicy, QPolicy, build_acting, index_to_value, value_to_index
+from rollstream.graph import ActorCriticPolicy, QPolicy, build_acting
 from rollstream.spaces import leaves
 
 
@@ -15,21 +15,22 @@ def test_o32_every_policy_gives_all_actions_of_the_space_and_only_those() -> Non
     observation = leaves(gymnasium.spaces.Box(-1.0, 1.0, (2,)), "observation")
     generator = np.random.default_rng(0)
     column = {"observation": np.zeros((200, 2), np.float32)}
-    for policy, settings in ((CategoricalPolicy(observation, action), {}), (QPolicy(observation, action), {"epsilon": 1.0})):
+    for policy, settings in (
+        (ActorCriticPolicy(observation, (action,)), {}),
+        (QPolicy(observation, (action,)), {"epsilon": 1.0}),
+    ):
         acting = build_acting(policy, batch=200)
         acting.load(acting.layout.init(0))
-        index = acting.act(column, generator, **settings)["action"]
-        values = index_to_value(action, index)
+        values = acting.act(column, generator, **settings)["action"]
         assert set(values.tolist()) == {-1, 0, 1}
         assert all(space.contains(value) for value in values)
-        assert all(space.contains(value) for value in index_to_value(action, acting.greedy(column)["action"]))
-        np.testing.assert_array_equal(value_to_index(action, values), index)
+        assert all(space.contains(value) for value in acting.greedy(column)["action"])
 
 
 def test_o32_a_discrete_observation_is_counted_from_its_start() -> None:
     observation = leaves(gymnasium.spaces.Discrete(2, start=7), "observation")
     (action,) = leaves(gymnasium.spaces.Discrete(2), "action")
-    acting = build_acting(CategoricalPolicy(observation, action), batch=2)
+    acting = build_acting(ActorCriticPolicy(observation, (action,)), batch=2)
     acting.load(acting.layout.init(0))
     values = acting.values({"observation": np.array([7, 8])})
     assert values[0] != values[1]

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.errors import NonFiniteError
-from rollstream.graph import CategoricalPolicy, PpoLoss, Update, build_update
+from rollstream.graph import ActorCriticPolicy, PpoLoss, Update, build_update
 from rollstream.spaces import Leaf
 
 SETTINGS = {"clip_ratio": 0.2, "value_coefficient": 0.5, "entropy_coefficient": 0.0}
@@ -18,7 +18,7 @@ SETTINGS = {"clip_ratio": 0.2, "value_coefficient": 0.5, "entropy_coefficient": 
 def update() -> Update:
     observation = Leaf(name="observation", kind="box", dtype="<f4", shape=(2,), low=(-1.0,) * 2, high=(1.0,) * 2)
     action = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
-    return build_update(PpoLoss(CategoricalPolicy((observation,), action)), batch_rows=16, seed=0)
+    return build_update(PpoLoss(ActorCriticPolicy((observation,), (action,))), batch_rows=16, seed=0)
 
 
 @pytest.mark.parametrize("column", ["observation", "advantage", "return", "log_prob"])

@@ -102,7 +102,7 @@ def first_value(environment_id: str) -> float:
     learning = agent.learning(seed=1)
     policy = Policy(
         acting=build_acting(agent.policy, batch=8),
-        action=agent.action,
+        actions=agent.actions,
         extra=agent.extra_columns,
         generator=child_generator(1, "exploration"),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollstream.graph import CategoricalPolicy, QPolicy, build_acting
+from rollstream.graph import ActorCriticPolicy, QPolicy, build_acting
 from rollstream.graph.inputs import columns_of, sample
 from rollstream.graph.modes.executables import MODES
 from rollstream.spaces import Leaf
@@ -20,7 +20,7 @@ ROWS = 64
 def test_all_modes_act_as_numpy_does(observation: tuple[Leaf, ...], action: Leaf, kind: str, mode: Any) -> None:
     for library in {"torch": ("torch",), "onnx": ("onnx", "onnxruntime"), "jax": ("jax",)}[mode.split("-")[0]]:
         pytest.importorskip(library)
-    policy = CategoricalPolicy(observation, action) if kind == "categorical" else QPolicy(observation, action)
+    policy = ActorCriticPolicy(observation, (action,)) if kind == "categorical" else QPolicy(observation, (action,))
     settings = {} if kind == "categorical" else {"epsilon": 0.3}
     by_numpy, by_other = (build_acting(policy, batch=ROWS, mode=name) for name in ("numpy", mode))
     generator = np.random.default_rng(0)

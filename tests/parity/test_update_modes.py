@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.errors import ConfigError
-from rollstream.graph import Adam, CategoricalPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
+from rollstream.graph import Adam, ActorCriticPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.backends.torch.gradient import gradient
 from rollstream.graph.inputs import sample
@@ -59,12 +59,12 @@ def _pair(loss: PpoLoss | DoubleQLoss, settings: dict[str, float]) -> Pair:
 
 @pytest.fixture(scope="module")
 def ppo(observation: tuple[Leaf, ...], action: Leaf) -> Iterator[Pair]:
-    yield _pair(PpoLoss(CategoricalPolicy(observation, action, hidden=(16, 16))), SETTINGS)
+    yield _pair(PpoLoss(ActorCriticPolicy(observation, (action,), hidden=(16, 16))), SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def double_q(observation: tuple[Leaf, ...], action: Leaf) -> Iterator[Pair]:
-    yield _pair(DoubleQLoss(QPolicy(observation, action, hidden=(16, 16), dueling=True)), {})
+    yield _pair(DoubleQLoss(QPolicy(observation, (action,), hidden=(16, 16), dueling=True)), {})
 
 
 @pytest.mark.parametrize("name", ["ppo", "double_q"])

@@ -6,8 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollstream.graph import CategoricalPolicy, QPolicy, build_acting, declare, index_to_value, value_to_index
-from rollstream.graph.inputs import sample
+from rollstream.graph import ActorCriticPolicy, QPolicy, build_acting, declare
+from rollstream.graph.backends.numpy_ops import NumpyOps
+from rollstream.graph.discrete import index_to_value, value_to_index
+from rollstream.graph.inputs import flat_inputs, sample
+from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
@@ -42,7 +45,10 @@ def test_the_acting_path_gives_what_the_reference_gives(
     observation: tuple[Leaf, ...], choices: int, rows: int, seed: int
 ) -> None:
     action = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(choices,), starts=(0,))
-    for policy in (CategoricalPolicy(observation, action, hidden=(5,)), QPolicy(observation, action, hidden=(5,), dueling=True)):
+    for policy in (
+        ActorCriticPolicy(observation, (action,), hidden=(5,)),
+        QPolicy(observation, (action,), hidden=(5,), dueling=True),
+    ):
         generator = np.random.default_rng(seed)
         acting = build_acting(policy, batch=rows)
         flat = acting.layout.init(seed) + generator.normal(0, 0.2, acting.layout.size).astype(np.float32)
@@ -50,12 +56,13 @@ def test_the_acting_path_gives_what_the_reference_gives(
         inputs = sample(policy.arguments("act"), rows=rows, generator=generator)
         columns = {leaf.name: inputs[leaf.name] for leaf in observation}
         settings_ = {name: inputs[name] for name in ("epsilon",) if name in inputs}
-        inputs["noise"] = np.random.default_rng(1).random(inputs["noise"].shape, np.float32)
+        (noise,) = (item.name for item in flat_inputs(policy.arguments("act")) if item.role == "noise")
+        inputs[noise] = np.random.default_rng(1).random(inputs[noise].shape, np.float32)
         found = acting.act(columns, np.random.default_rng(1), **settings_)
-        expected = reference(policy, api="act", layout=acting.layout, flat=flat, inputs=inputs)
+        expected = reference(policy, api="act", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs)
         for name, column in expected.items():
             np.testing.assert_array_equal(found[name], column)
-        greedy = reference(policy, api="greedy", layout=acting.layout, flat=flat, inputs=columns)["action"]
+        greedy = reference(policy, api="greedy", memory=Memory(layout=acting.layout, flat=flat), inputs=columns)["action"]
         np.testing.assert_array_equal(acting.greedy(columns)["action"], greedy)
 
 
@@ -65,7 +72,7 @@ def test_values_and_indices_of_actions_are_inverse(start: int, choices: int) -> 
     index = np.arange(choices)
     values = index_to_value(leaf, index)
     assert values.min() == start
-    np.testing.assert_array_equal(value_to_index(leaf, values), index)
+    np.testing.assert_array_equal(value_to_index(NumpyOps(), leaf, values), index)
 
 
 @given(widths=st.lists(st.integers(1, 6), max_size=3), seed=st.integers(0, 99))
@@ -73,6 +80,6 @@ def test_values_and_indices_of_actions_are_inverse(start: int, choices: int) -> 
 def test_a_flat_vector_is_the_join_of_its_parts(widths: list[int], seed: int) -> None:
     box = Leaf(name="observation", kind="box", dtype="<f4", shape=(2,), low=(0.0,) * 2, high=(1.0,) * 2)
     action = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
-    layout = declare(CategoricalPolicy((box,), action, hidden=tuple(widths), shared_torso=False)).layout
+    layout = declare(ActorCriticPolicy((box,), (action,), hidden=tuple(widths), shared_torso=False)).layout
     flat = layout.init(seed)
     np.testing.assert_array_equal(layout.join(layout.split(flat)), flat)

@@ -31,10 +31,12 @@ def evaluate(policy: Policy, environment: VectorEnvironment, *, episodes: int) -
     total = np.zeros(environment.envs)
     steps = np.zeros(environment.envs, np.int64)
     resetting = np.zeros(environment.envs, bool)
+    first = np.ones(environment.envs, bool)
     observation: Columns = environment.reset()
     for _ in range(MAX_STEPS):
         if all(len(found) >= share for found in returns):
             break
+        policy.begin(first=first, over=resetting)
         step = environment.step(policy.greedy(observation))
         counted = ~resetting
         total[counted] += step.reward[counted]
@@ -46,6 +48,7 @@ def evaluate(policy: Policy, environment: VectorEnvironment, *, episodes: int) -
                 lengths[index].append(int(steps[index]))
         total[ended] = 0.0
         steps[ended] = 0
+        first = resetting if environment.resets_on_next_step else ended
         resetting = ended if environment.resets_on_next_step else np.zeros_like(ended)
         observation = step.observation
     return Episodes(

@@ -1,4 +1,9 @@
-"""The policy as an actor uses it: weights in, rows' columns out, no gradient framework in the process."""
+"""The policy as an actor uses it: weights in, rows' columns out, no gradient framework in the process.
+
+    begin(first, over) -> act(observation) -> environment -> ... -> values(observation)      recurrent.* kept between calls
+
+A recurrent policy's memory stays here, one row for each environment; rows get it as it was before the step.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.graph import Acting, index_to_value
+from rollstream.errors import EnvironmentFault
+from rollstream.graph import Acting
+from rollstream.graph.components.features import MASK
+from rollstream.graph.policies.masks import unanswerable
+from rollstream.graph.policies.memory import FIRST, PREFIX
 from rollstream.spaces import Column, Columns, Leaf
 
 __all__ = ["SCALAR_PREFIX", "Policy", "WeightSource", "Weights"]
@@ -40,7 +49,7 @@ class Policy:
 
     Args:
         acting: the policy's executable, made for N environments.
-        action: the action leaf; the executable counts choices from 0, the environment from the leaf's start.
+        actions: leaves of the action space; what the executable gives is cast to their dtypes here, and nowhere else.
         extra: columns that the algorithm adds to rows (`log_prob`, `value`); the executable returns them by name.
         generator: where random actions come from.
     """
@@ -49,16 +58,21 @@ class Policy:
         self,
         *,
         acting: Acting,
-        action: Leaf,
+        actions: Sequence[Leaf],
         extra: Sequence[Column],
         generator: np.random.Generator,
     ) -> None:
         self.version = 0
         self._acting = acting
-        self._action = action
+        self._actions = tuple(actions)
+        self._bounds = {leaf.name: _bounds(leaf) for leaf in actions if leaf.kind == "box"}
         self._extra = tuple(extra)
         self._generator = generator
-        self._scalars: dict[str, float] = {}
+        self._scalars: dict[str, Any] = {}
+        remembered = [column for column in extra if column.name.startswith(PREFIX)]
+        self._memory = {column.name: np.zeros((acting.batch, *column.shape), np.float32) for column in remembered}
+        self._first = np.ones(acting.batch, np.float32)
+        self._over = np.zeros(acting.batch, np.bool_)
 
     def load(self, weights: Weights) -> None:
         """Act with `weights` from now on; non-finite ones are refused (`NonFiniteError`) and the old ones stay."""
@@ -71,23 +85,73 @@ class Policy:
         }
         self.version = weights.version
 
+    def begin(self, *, first: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> None:
+        """Where the next observation is the first of an episode (nothing is remembered there), and where it is the last."""
+        self._first[...] = first
+        self._over[...] = over
+
+    @property
+    def memory(self) -> Columns:
+        """What a recurrent policy remembers of each copy, [N, ...] by column name, to be read and written; empty for others."""
+        return self._memory
+
     def act(self, observation: Columns) -> Columns:
-        """Sampled actions and the extra columns, [N, ...]; also for fewer than N rows (final observations)."""
-        rows = len(next(iter(observation.values())))
-        if rows < self._acting.batch:
-            observation = {
-                name: np.resize(column, (self._acting.batch, *column.shape[1:])) for name, column in observation.items()
-            }
-        out = self._acting.act(observation, self._generator, **self._scalars)
-        columns: dict[str, npt.NDArray[Any]] = {self._action.name: index_to_value(self._action, out["action"][:rows])}
+        """Sampled actions and the extra columns, [N, ...].
+
+        Raises:
+            EnvironmentFault: an action mask forbids everything where an action is needed.
+        """
+        self._require_answers(observation)
+        before = {name: state * (1 - self._first)[:, None] for name, state in self._memory.items()}
+        out = self._acting.act(self._remembering(observation), self._generator, **self._scalars)
+        self._remember(out)
+        columns = {leaf.name: self._cast(leaf, out[leaf.name]) for leaf in self._actions}
         for column in self._extra:
-            columns[column.name] = out[column.name][:rows]
+            columns[column.name] = before[column.name] if column.name in before else out[column.name]
         return columns
+
+    def extras(self, observation: Columns) -> Columns:
+        """The extra columns of observations [N, ...] that follow the last `act`, where nothing is done; it remembers nothing."""
+        out = self._acting.act(self._remembering(observation), self._generator, **self._scalars)
+        return {column.name: self._memory.get(column.name, out[column.name]) for column in self._extra}
 
     def greedy(self, observation: Columns) -> Columns:
         """The most probable (or most valuable) actions [N]."""
-        return {self._action.name: index_to_value(self._action, self._acting.greedy(observation)["action"])}
+        self._require_answers(observation)
+        out = self._acting.greedy(self._remembering(observation))
+        self._remember(out)
+        return {leaf.name: self._cast(leaf, out[leaf.name]) for leaf in self._actions}
 
     def values(self, observation: Columns) -> npt.NDArray[np.float32]:
-        """Values [N] of observations."""
-        return self._acting.values(observation)
+        """Values [N] of observations; of a recurrent policy: of those that follow the last `act`. It remembers nothing."""
+        return self._acting.values(self._remembering(observation))
+
+    def _remembering(self, observation: Columns) -> Columns:
+        return {**observation, **self._memory, FIRST: self._first} if self._memory else observation
+
+    def _remember(self, out: Columns) -> None:
+        for name, state in self._memory.items():
+            state[...] = out[name]
+        if self._memory:
+            self._first[...] = 0
+
+    def _cast(self, leaf: Leaf, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """As the space has it. Scaling in float32 may pass a bound by one rounding: so bounds are kept in the leaf's dtype."""
+        cast = value.astype(leaf.dtype, copy=False)
+        return np.clip(cast, *self._bounds[leaf.name]) if leaf.name in self._bounds else cast
+
+    def _require_answers(self, observation: Columns) -> None:
+        for name, mask in observation.items():
+            if name.rpartition(".")[2] != MASK:
+                continue
+            broken = np.flatnonzero(unanswerable(mask, self._actions) & ~self._over)
+            if len(broken):
+                raise EnvironmentFault(
+                    f"{name} of copy {broken[0]} forbids every choice, so there is nothing to do; an environment must allow one "
+                    "or end the episode"
+                )
+
+
+def _bounds(leaf: Leaf) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    low, high = (np.asarray(bound).astype(leaf.dtype).reshape(leaf.shape) for bound in (leaf.low, leaf.high))
+    return low, high

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rollstream.errors import SpaceError
 from rollstream.learning import LearningAgent
 from rollstream.spaces import Column, Leaf
 
-__all__ = ["Agent", "require_one_action"]
+__all__ = ["Agent"]
 
 
 class Agent(Protocol):
@@ -21,8 +20,8 @@ class Agent(Protocol):
         ...
 
     @property
-    def action(self) -> Leaf:
-        """The action leaf."""
+    def actions(self) -> tuple[Leaf, ...]:
+        """Leaves of the action space."""
         ...
 
     @property
@@ -47,14 +46,3 @@ class Agent(Protocol):
     def learning(self, *, seed: int) -> LearningAgent:
         """The learning half, with fresh parameters. Imports the gradient framework."""
         ...
-
-
-def require_one_action(actions: tuple[Leaf, ...], *, algorithm: str) -> Leaf:
-    """The single action leaf, or a `SpaceError` that names what there is."""
-    if len(actions) != 1:
-        names = ", ".join(leaf.name for leaf in actions)
-        raise SpaceError(
-            f"action: {algorithm} chooses one discrete action, but the environment asks for {len(actions)} ({names}); "
-            "wrap the environment so that it takes one Discrete action"
-        )
-    return actions[0]

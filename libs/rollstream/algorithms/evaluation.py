@@ -54,7 +54,7 @@ def _play(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, allow: S
     try:
         policy = Policy(
             acting=build_acting(agent.policy, batch=envs),
-            action=agent.action,
+            actions=agent.actions,
             extra=agent.extra_columns,
             generator=child_generator(spec.seed, "evaluation"),
         )

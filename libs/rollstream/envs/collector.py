@@ -12,7 +12,7 @@ Actions are cast to the dtype of the action space here, and stored before the en
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from rollstream.envs.vector_environment import FinalObservations, VectorEnvironm
 from rollstream.errors import EnvironmentFault, NonFiniteError, SchemaMismatch
 from rollstream.spaces import Columns, Flag, Rollout, RowSpec
 
-__all__ = ["ActingPolicy", "Collector"]
+__all__ = ["ActingPolicy", "Collector", "EpisodeAware"]
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +41,21 @@ class ActingPolicy(Protocol):
     def act(self, observation: Columns) -> Columns:
         """For observations [N, ...]: actions [N, ...] under the names of the action leaves, as the environment takes them
         (a Discrete that starts at 3 gets 3, ...), and every extra column of the row layout [N, ...]."""
+        ...
+
+
+@runtime_checkable
+class EpisodeAware(Protocol):
+    """An acting policy that wants to know of episodes, since it remembers something of each."""
+
+    def begin(self, *, first: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> None:
+        """Told before each `act`, [N]: where the observation is the first of an episode, and where it is the last (no action
+        counts there)."""
+        ...
+
+    def extras(self, observation: Columns) -> Columns:
+        """The extra columns for observations [N, ...] that follow the last `act`, and on which nothing is done; nothing of it
+        is remembered."""
         ...
 
 
@@ -96,8 +111,12 @@ class Collector:
         recording = self._recording
         _copy(self._latest, recording.observations[0])
         finals: list[tuple[int, FinalObservations, Columns]] = []
+        aware, over = self.policy if isinstance(self.policy, EpisodeAware) else None, self._already_final
         for step in range(steps):
             try:
+                if aware is not None:
+                    first, over = self._episodes(recording, step, over)
+                    aware.begin(first=first, over=over)
                 actions = self._act(recording, step, version)
             except NonFiniteError:
                 raise
@@ -128,6 +147,15 @@ class Collector:
     def _new_recording(self, steps: int) -> Recording:
         return Recording(self._row_spec, observation=self._observation, envs=self._environment.envs, steps=steps)
 
+    def _episodes(
+        self, recording: Recording, step: int, over: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Where the observation of `step` is the first of an episode, and where the last; `over`: the latter a step before."""
+        if step == 0:
+            return self._first, self._already_final
+        done = recording.terminated[step - 1] | recording.truncated[step - 1]
+        return (over, done & ~over) if self._environment.resets_on_next_step else (done, np.zeros_like(done))
+
     def _act(self, recording: Recording, step: int, version: int) -> Columns:
         """Ask the policy, store its answer, and return the actions in the environment's dtypes."""
         answer = self.policy.act(recording.observations[step])
@@ -148,7 +176,7 @@ class Collector:
         observation = {name: column.copy() for name, column in current.items()}
         for name, column in final.observation.items():
             observation[name][final.environments] = column
-        answer = self.policy.act(observation)
+        answer = self.policy.extras(observation) if isinstance(self.policy, EpisodeAware) else self.policy.act(observation)
         return {name: np.array(answer[name][final.environments]) for name in self._extras}
 
     def _with_final_steps(self, recording: Recording, version: int) -> Rollout:

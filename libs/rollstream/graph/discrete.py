@@ -1,13 +1,11 @@
-"""Discrete spaces of any start: components count choices from 0, environments from `start`; only this file converts."""
+"""Discrete spaces of any start: heads count choices from 0, environments from `start`; only this file converts."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from rollstream.errors import SpaceError
+from rollstream.graph.ops import Array, Ops
 from rollstream.spaces import Leaf
 
 __all__ = ["choices", "index_to_value", "require_discrete", "value_to_index"]
@@ -17,7 +15,7 @@ def require_discrete(leaf: Leaf, *, where: str) -> None:
     """Refuse every action space other than Discrete.
 
     Args:
-        where: component path and API, e.g. `CategoricalPolicy.act`.
+        where: component path and API, e.g. `QPolicy.act`.
 
     Raises:
         SpaceError: names the space, the component, the API, the argument, and what to use instead.
@@ -25,9 +23,9 @@ def require_discrete(leaf: Leaf, *, where: str) -> None:
     if leaf.kind == "discrete":
         return
     instead = {
-        "box": "wrap it in gymnasium.wrappers.DiscretizeAction (needs finite bounds), or take a Discrete environment",
-        "multi_discrete": "wrap the environment so that each combination of choices is one value of a Discrete space",
-        "multi_binary": "wrap the environment so that each combination of bits is one value of a Discrete space",
+        "box": "use an algorithm for continuous actions, such as ppo, or wrap it in gymnasium.wrappers.DiscretizeAction",
+        "multi_discrete": "use ppo, or wrap the environment so that each combination of choices is one value of a Discrete space",
+        "multi_binary": "use ppo, or wrap the environment so that each combination of bits is one value of a Discrete space",
     }[leaf.kind]
     raise SpaceError(f"{leaf.name}: {where}, argument action: needs a Discrete space, got {_describe(leaf)}; {instead}")
 
@@ -37,14 +35,15 @@ def choices(leaf: Leaf) -> int:
     return leaf.counts[0]
 
 
-def index_to_value(leaf: Leaf, index: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Any]:
-    """What the environment calls the choices `index` (0 to n-1), in the leaf's dtype."""
-    return (index + leaf.starts[0]).astype(leaf.dtype)
+def index_to_value(leaf: Leaf, index: Array) -> Array:
+    """What the environment calls the choices `index` (0 to n-1)."""
+    return index + leaf.starts[0] if leaf.starts[0] else index
 
 
-def value_to_index(leaf: Leaf, value: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+def value_to_index(ops: Ops, leaf: Leaf, value: Array) -> Array:
     """Choices 0 to n-1, int64, of values of the environment."""
-    return value.astype(np.int64) - leaf.starts[0]
+    index = ops.to_int(value)
+    return index - leaf.starts[0] if leaf.starts[0] else index
 
 
 def _describe(leaf: Leaf) -> str:

@@ -48,6 +48,14 @@ class CountingEnvironments:
 
 
 class NoPolicy:
+    """Keeps what it is told of episodes."""
+
+    def __init__(self) -> None:
+        self.told: list[list[str]] = []
+
+    def begin(self, *, first: Any, over: Any) -> None:
+        self.told.append(["first" if f else "over" if o else "" for f, o in zip(first, over, strict=True)])
+
     def greedy(self, observation: Columns) -> Columns:
         return {}
 
@@ -58,6 +66,14 @@ def test_each_copy_plays_its_share_and_fake_steps_do_not_count(resets_on_next_st
     episodes = evaluate(NoPolicy(), environments, episodes=6)  # type: ignore[arg-type]
     assert episodes.returns.tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
     assert episodes.lengths.tolist() == [1, 1, 2, 2, 3, 3]
+
+
+def test_the_policy_is_told_where_episodes_begin_and_end() -> None:
+    in_step, next_step = NoPolicy(), NoPolicy()
+    evaluate(in_step, CountingEnvironments(envs=1, resets_on_next_step=False), episodes=2)  # type: ignore[arg-type]
+    evaluate(next_step, CountingEnvironments(envs=1, resets_on_next_step=True), episodes=2)  # type: ignore[arg-type]
+    assert in_step.told == [["first"], ["first"]]
+    assert next_step.told == [["first"], ["over"], ["first"]]
 
 
 def test_episodes_that_cannot_be_shared_equally_are_refused() -> None:

@@ -26,7 +26,7 @@ def test_our_algorithms_pass(name: str) -> None:
 def test_spaces_that_do_not_suit_are_refused() -> None:
     box = (Leaf(name="action", kind="box", dtype="<f4", shape=(1,)),)
     with pytest.raises(SpaceError, match="needs a Discrete space, got Box"):
-        try_out("ppo", {}, observation=OBSERVATION, actions=box)
+        try_out("dqn", {}, observation=OBSERVATION, actions=box)
 
 
 def test_a_limiter_that_would_deadlock_is_refused() -> None:

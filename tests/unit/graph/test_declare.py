@@ -10,7 +10,7 @@ import pytest
 
 from rollstream.clock import FakeClock
 from rollstream.errors import ConfigError
-from rollstream.graph import CategoricalPolicy, DoubleQLoss, QPolicy, declare
+from rollstream.graph import ActorCriticPolicy, DoubleQLoss, QPolicy, declare
 from rollstream.graph.initializers import Constant
 from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
@@ -20,7 +20,7 @@ from rollstream.spaces import Leaf
 
 
 def test_parameters_are_declared_from_spaces_alone(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    layout = declare(CategoricalPolicy((box(4),), discrete(2), hidden=(8,))).layout
+    layout = declare(ActorCriticPolicy((box(4),), (discrete(2),), hidden=(8,))).layout
     assert dict(zip(layout.names, layout.shapes, strict=True)) == {
         "torso.0.weight": (4, 8),
         "torso.0.bias": (8,),
@@ -32,7 +32,7 @@ def test_parameters_are_declared_from_spaces_alone(box: Callable[..., Leaf], dis
 
 
 def test_a_loss_has_the_layout_of_its_policy(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    policy = QPolicy((box(),), discrete(3), dueling=True)
+    policy = QPolicy((box(),), (discrete(3),), dueling=True)
     of_loss = declare(DoubleQLoss(policy))
     assert of_loss.layout.hash == declare(policy).layout.hash
     assert of_loss.uses_target
@@ -69,7 +69,7 @@ def test_one_name_with_two_shapes_is_refused() -> None:
 
 
 def test_the_report_has_a_line_for_each_api_call(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    declared = declare(QPolicy((box(4),), discrete(2), hidden=(8,)), clock=FakeClock())
+    declared = declare(QPolicy((box(4),), (discrete(2),), hidden=(8,)), clock=FakeClock())
     report = BuildReport.of(declared, mode="torch-graph").compiled(Compiled(nodes=12, trace_s=0.5, compile_s=4.0))
     text = report.text()
     assert "torso.0                  Dense.output                         40" in text

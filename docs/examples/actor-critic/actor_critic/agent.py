@@ -1,4 +1,4 @@
-"""What is optimized: a categorical policy with a value head, by the policy gradient with a baseline."""
+"""What is optimized: a policy with a value head, by the policy gradient with a baseline."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actor_critic.config import ActorCriticConfig
-from rollstream.algorithms.agent import require_one_action
 from rollstream.errors import ConfigError
-from rollstream.graph import Adam, CategoricalPolicy, build_update, value_to_index
+from rollstream.graph import ActorCriticPolicy, Adam, build_update
 from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.losses import LossResult
 from rollstream.graph.ops import Array
@@ -28,7 +27,7 @@ __all__ = ["ActorCriticAgent", "ActorCriticLoss"]
 class ActorCriticLoss:
     """mean(-log pi(a|s) A + c1 (V(s) - R)² - c2 entropy), weighted by `weight`."""
 
-    policy: CategoricalPolicy
+    policy: ActorCriticPolicy
 
     apis: ClassVar[tuple[str, ...]] = ("loss",)
     metric_names: ClassVar[tuple[str, ...]] = ("policy_loss", "value_loss", "entropy")
@@ -36,7 +35,7 @@ class ActorCriticLoss:
     def arguments(self, api: str) -> Arguments:
         return {
             "observation": columns_of(self.policy.observation),
-            "action": self.policy.action_input,
+            "action": self.policy.action_columns,
             "advantage": Input(name="advantage"),
             "return_": Input(name="return"),
             "weight": Input(name="weight", low=0.5, high=1.0),
@@ -50,14 +49,14 @@ class ActorCriticLoss:
         scope: Scope,
         *,
         observation: Mapping[str, Array],
-        action: Array,
+        action: Mapping[str, Array],
         advantage: Array,
         return_: Array,
         weight: Array,
         value_coefficient: Array | float,
         entropy_coefficient: Array | float,
     ) -> LossResult:
-        """Shapes: all columns [B] (observations [B, ...]); `action` is an index."""
+        """Shapes: all columns [B] (observations [B, ...])."""
         ops, still = scope.ops, scope.ops.stop_gradient
         share = weight / ops.sum(weight)
         now = self.policy.evaluate(scope, observation=observation, action=action)
@@ -71,13 +70,16 @@ class ActorCriticLoss:
 class ActorCriticAgent:
     """Advantage actor-critic for one environment, given by its leaves. Made in actors and in the learner."""
 
-    extra_columns = (Column(name="log_prob", dtype="<f4"), Column(name="value", dtype="<f4"))
     table_names: tuple[str, ...] = ()
 
     def __init__(self, config: ActorCriticConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
-        self.action = require_one_action(actions, algorithm="actor-critic")
-        self.policy = CategoricalPolicy(observation, self.action, hidden=config.hidden)
+        self.actions = actions
+        self.policy = ActorCriticPolicy(observation, actions, hidden=config.hidden)
+
+    @property
+    def extra_columns(self) -> tuple[Column, ...]:
+        return self.policy.extra_columns
 
     def tables(self, rows: RowSpec) -> Mapping[str, Any]:
         return {}
@@ -91,7 +93,6 @@ class _Learning:
 
     def __init__(self, agent: ActorCriticAgent, *, seed: int) -> None:
         self._config = agent.config
-        self._action = agent.action
         self._generator = child_generator(seed, "actor-critic", "rows")
         self._update = build_update(
             ActorCriticLoss(agent.policy),
@@ -103,9 +104,8 @@ class _Learning:
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config, before = self._config, self._update.updates
-        columns = {**batch.columns, "action": value_to_index(self._action, batch.columns[self._action.name])}
         metrics = self._update.update_many(
-            columns,
+            batch.columns,
             epochs=1,
             generator=self._generator,
             learning_rate=config.learning_rate,
@@ -118,7 +118,7 @@ class _Learning:
         raise ConfigError("actor-critic learns from rollouts, not from replay tables")
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
-        return self._update.layout.split(self._update.parameters())
+        return self._update.tensors()
 
     def sync_target(self) -> None:
         self._update.sync_target()

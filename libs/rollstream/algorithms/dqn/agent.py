@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.algorithms.agent import require_one_action
 from rollstream.algorithms.dqn.config import DqnConfig
 from rollstream.algorithms.schedule import linear
-from rollstream.graph import Adam, DoubleQLoss, QPolicy, build_update, value_to_index
+from rollstream.graph import Adam, DoubleQLoss, QPolicy, build_update
 from rollstream.learning import Learned, LearningAgent, SampledItems
 from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
 from rollstream.seeding import child_seed
@@ -33,9 +32,15 @@ class DqnAgent:
 
     def __init__(self, config: DqnConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
-        self.action = require_one_action(actions, algorithm="DQN")
+        self.actions = actions
         self.policy = QPolicy(
-            observation, self.action, hidden=config.hidden, activation=config.activation, dueling=config.dueling
+            observation,
+            actions,
+            hidden=config.hidden,
+            activation=config.activation,
+            convolutions=config.convolutions,
+            channels=config.channels,
+            dueling=config.dueling,
         )
 
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
@@ -66,7 +71,6 @@ class _DqnLearning:
 
     def __init__(self, agent: DqnAgent, *, seed: int) -> None:
         self._config = agent.config
-        self._action = agent.action
         self._update = build_update(
             DoubleQLoss(agent.policy, huber_delta=math.inf if agent.config.huber_delta is None else agent.config.huber_delta),
             batch_rows=agent.config.batch_items,
@@ -92,15 +96,14 @@ class _DqnLearning:
         config = self._config
         beta = linear(config.importance_exponent, 1.0, env_steps=env_steps, over_steps=config.importance_growth_steps)
         columns = n_step(sample.rows, sample.lengths, discount=config.discount, lead=sample.lead)
-        action = value_to_index(self._action, columns[self._action.name])
         weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="batch")
-        return {**columns, "action": action, "weight": weight}
+        return {**columns, "weight": weight}
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
         config = self._config
         epsilon = linear(config.epsilon_start, config.epsilon_end, env_steps=env_steps, over_steps=config.epsilon_decay_steps)
         return {
-            **self._update.layout.split(self._update.parameters()),
+            **self._update.tensors(),
             "scalar.epsilon": np.asarray([epsilon], np.float32),
         }
 

@@ -7,6 +7,9 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from rollstream.config import Frozen
+from rollstream.graph.components.image import Channels
+from rollstream.graph.components.torso import Convolutions
+from rollstream.graph.modes.engines import UpdateMode
 
 __all__ = ["DqnConfig"]
 
@@ -67,7 +70,11 @@ class DqnConfig(Frozen):
     """Non-linearity of the hidden layers; relu is usual for values."""
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
-    mode: Literal["torch", "torch-graph"] = "torch"
+    convolutions: Convolutions | None = None
+    """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
+    channels: Channels = "auto"
+    """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
+    mode: UpdateMode = "torch"
     """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""

@@ -1,4 +1,4 @@
-"""What is optimized in PPO: a categorical policy with a value head, by the clipped surrogate loss."""
+"""What is optimized in PPO: a policy over any action space with a value head, by the clipped surrogate loss."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.algorithms.agent import require_one_action
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.schedule import linear
 from rollstream.errors import ConfigError
-from rollstream.graph import Adam, CategoricalPolicy, PpoLoss, build_update, value_to_index
+from rollstream.graph import ActorCriticPolicy, Adam, PpoLoss, build_update
 from rollstream.learning import Learned, LearningAgent
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
@@ -25,19 +24,26 @@ FINAL_LEARNING_RATE_SHARE = 0.1
 class PpoAgent:
     """PPO for one environment, given by its leaves."""
 
-    extra_columns = (Column(name="log_prob", dtype="<f4"), Column(name="value", dtype="<f4"))
     table_names: tuple[str, ...] = ()
 
     def __init__(self, config: PpoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
-        self.action = require_one_action(actions, algorithm="PPO")
-        self.policy = CategoricalPolicy(
+        self.actions = actions
+        self.policy = ActorCriticPolicy(
             observation,
-            self.action,
+            actions,
             hidden=config.hidden,
             activation=config.activation,
+            convolutions=config.convolutions,
+            channels=config.channels,
             shared_torso=config.shared_torso,
+            bounds=config.box_bounds,
+            autoregressive=config.autoregressive,
         )
+
+    @property
+    def extra_columns(self) -> tuple[Column, ...]:
+        return self.policy.extra_columns
 
     def tables(self, rows: RowSpec) -> Mapping[str, Any]:
         return {}
@@ -52,7 +58,6 @@ class _PpoLearning:
     def __init__(self, agent: PpoAgent, *, seed: int) -> None:
         config = agent.config
         self._config = config
-        self._action = agent.action
         self._generator = child_generator(seed, "ppo", "minibatches")
         self._update = build_update(
             PpoLoss(agent.policy),
@@ -65,11 +70,7 @@ class _PpoLearning:
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config = self._config
-        columns = {
-            **batch.columns,
-            "action": value_to_index(self._action, batch.columns[self._action.name]),
-            "weight": np.ones(batch.rows, np.float32),
-        }
+        columns = {**batch.columns, "weight": np.ones(batch.rows, np.float32)}
         rate = linear(
             config.learning_rate,
             config.learning_rate * FINAL_LEARNING_RATE_SHARE,
@@ -93,7 +94,7 @@ class _PpoLearning:
         raise ConfigError("PPO learns from rollouts, not from replay tables; use an algorithm such as dqn for a table")
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
-        return self._update.layout.split(self._update.parameters())
+        return self._update.tensors()
 
     def sync_target(self) -> None:
         self._update.sync_target()

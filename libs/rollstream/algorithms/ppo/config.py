@@ -7,6 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from rollstream.config import Frozen
+from rollstream.graph.components.image import Channels
+from rollstream.graph.components.torso import Convolutions
+from rollstream.graph.modes.engines import UpdateMode
+from rollstream.graph.policies import BoxBounds
 
 __all__ = ["PpoConfig"]
 
@@ -42,7 +46,15 @@ class PpoConfig(Frozen):
     """Policy and value head share their hidden layers: half the work, but value errors then move the policy's features."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Non-linearity of the hidden layers; tanh is the steadier one for PPO."""
-    mode: Literal["torch", "torch-graph"] = "torch"
+    convolutions: Convolutions | None = None
+    """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
+    channels: Channels = "auto"
+    """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
+    box_bounds: BoxBounds = "clip"
+    """How Box actions stay inside their bounds: `clip` cuts samples and keeps the entropy exact; `squash` takes their tanh."""
+    autoregressive: bool = False
+    """With several action leaves, later ones see what earlier ones chose; needed only where they must fit together."""
+    mode: UpdateMode = "torch"
     """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""

@@ -21,8 +21,8 @@ NEEDED = ("reward", "value", "log_prob")
 
 
 def advantages(*, discount: float, gae_lambda: float) -> Step:
-    """Generalized advantage estimation over every rollout. Gives batches with the columns observation*, action*, log_prob,
-    advantage and return, one row per environment step (final observations have served and are left out)."""
+    """Generalized advantage estimation over every rollout. Gives batches with the columns observation*, action*, latent*,
+    log_prob, advantage and return, one row per environment step (final observations have served and are left out)."""
     for name, value in (("discount", discount), ("gae_lambda", gae_lambda)):
         if not 0 <= value <= 1:
             raise ConfigError(f"{name} of advantages must be between 0 and 1, got {value} ({calling_place()})")
@@ -110,4 +110,4 @@ class _BoundAdvantages:
 
 
 def _is_input(name: str) -> bool:
-    return name == "log_prob" or name.split(".", maxsplit=1)[0] in ("observation", "action")
+    return name == "log_prob" or name.split(".", maxsplit=1)[0] in ("observation", "action", "latent")

@@ -11,7 +11,7 @@ from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.losses.huber import huber
 from rollstream.graph.losses.loss import LossResult
 from rollstream.graph.ops import Array
-from rollstream.graph.policies.epsilon_greedy import QPolicy
+from rollstream.graph.policies import QPolicy
 from rollstream.graph.scope import Scope, api
 
 __all__ = ["DoubleQLoss"]
@@ -44,7 +44,7 @@ class DoubleQLoss:
     def arguments(self, api: str) -> Arguments:
         return {
             "observation": columns_of(self.policy.observation),
-            "action": self.policy.action_input,
+            "action": self.policy.action_columns,
             "reward": Input(name="reward"),
             "discount": Input(name="discount", low=0.0, high=1.0),
             "next_observation": columns_of(self.policy.observation, prefix="next_"),
@@ -57,7 +57,7 @@ class DoubleQLoss:
         scope: Scope,
         *,
         observation: Mapping[str, Array],
-        action: Array,
+        action: Mapping[str, Array],
         reward: Array,
         discount: Array,
         next_observation: Mapping[str, Array],
@@ -65,7 +65,7 @@ class DoubleQLoss:
     ) -> LossResult:
         """Shapes: all columns [B] (observations [B, ...]). Rows afterwards: `td_error` [B], with its sign."""
         ops = scope.ops
-        q_tm1 = ops.pick(self.policy.q_values(scope, observation=observation), action)
+        q_tm1 = ops.pick(self.policy.q_values(scope, observation=observation), self.policy.action_index(scope, action))
         best = ops.argmax(self.policy.q_values(scope.without_gradient(), observation=next_observation))
         q_t = ops.pick(self.policy.q_values(scope.target(), observation=next_observation), best)
         td_error = reward + discount * q_t - q_tm1

@@ -10,7 +10,7 @@ from rollstream.errors import ConfigError
 from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.losses.loss import LossResult
 from rollstream.graph.ops import Array
-from rollstream.graph.policies.categorical import CategoricalPolicy
+from rollstream.graph.policies import ActorCriticPolicy
 from rollstream.graph.scope import Scope, api
 
 __all__ = ["PpoLoss"]
@@ -24,19 +24,19 @@ class PpoLoss:
     Means are weighted by `weight` (0 for padding), and no loss of the value is clipped. Advantages come ready from outside.
     """
 
-    policy: CategoricalPolicy
+    policy: ActorCriticPolicy
 
     apis: ClassVar[tuple[str, ...]] = ("loss",)
     metric_names: ClassVar[tuple[str, ...]] = ("policy_loss", "value_loss", "entropy", "approximate_kl", "clipped_fraction")
 
     def __post_init__(self) -> None:
         if not self.policy.value:
-            raise ConfigError("PpoLoss.loss needs the policy's value head; build CategoricalPolicy with value=True")
+            raise ConfigError("PpoLoss.loss needs the policy's value head; build ActorCriticPolicy with value=True")
 
     def arguments(self, api: str) -> Arguments:
         return {
             "observation": columns_of(self.policy.observation),
-            "action": self.policy.action_input,
+            "action": self.policy.action_columns,
             "log_prob": Input(name="log_prob", low=-2.0, high=-0.1),
             "advantage": Input(name="advantage"),
             "return_": Input(name="return"),
@@ -52,7 +52,7 @@ class PpoLoss:
         scope: Scope,
         *,
         observation: Mapping[str, Array],
-        action: Array,
+        action: Mapping[str, Array],
         log_prob: Array,
         advantage: Array,
         return_: Array,
@@ -61,7 +61,7 @@ class PpoLoss:
         value_coefficient: Array | float,
         entropy_coefficient: Array | float,
     ) -> LossResult:
-        """Shapes: all columns [B] (observations [B, ...]); `action` is an index, `log_prob` that of the policy that acted."""
+        """Shapes: all columns [B] (observations [B, ...]); `log_prob` is that of the policy that acted."""
         ops = scope.ops
         share = weight / ops.sum(weight)
         now = self.policy.evaluate(scope, observation=observation, action=action)

@@ -1,6 +1,19 @@
 """Policies: from observations to actions, and what a loss needs to know about them."""
 
-from rollstream.graph.policies.categorical import CategoricalPolicy, Evaluation
-from rollstream.graph.policies.epsilon_greedy import QPolicy
+from rollstream.graph.policies.action_heads import ActionHeads
+from rollstream.graph.policies.actor_critic import ActorCriticPolicy
+from rollstream.graph.policies.deterministic_actor_critic import DeterministicActorCritic
+from rollstream.graph.policies.evaluation import Evaluation
+from rollstream.graph.policies.heads import BoxBounds
+from rollstream.graph.policies.q_policy import QPolicy
+from rollstream.graph.policies.soft_actor_critic import SoftActorCritic
 
-__all__ = ["CategoricalPolicy", "Evaluation", "QPolicy"]
+__all__ = [
+    "ActionHeads",
+    "ActorCriticPolicy",
+    "BoxBounds",
+    "DeterministicActorCritic",
+    "Evaluation",
+    "QPolicy",
+    "SoftActorCritic",
+]

@@ -39,7 +39,7 @@ def _evaluate(policy: QPolicy, *, discount: list[float], weight: list[float]) ->
 
 @pytest.fixture
 def policy(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> QPolicy:
-    return QPolicy((box(1),), discrete(2), hidden=())
+    return QPolicy((box(1),), (discrete(2),), hidden=())
 
 
 def test_the_online_network_chooses_and_the_target_network_values(policy: QPolicy) -> None:

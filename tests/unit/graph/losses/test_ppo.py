@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError
-from rollstream.graph import CategoricalPolicy, PpoLoss, declare
+from rollstream.graph import ActorCriticPolicy, PpoLoss, declare
 from rollstream.graph.losses import LossResult
 from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
@@ -18,7 +18,7 @@ from rollstream.spaces import Leaf
 
 @pytest.fixture
 def loss(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> PpoLoss:
-    return PpoLoss(CategoricalPolicy((box(1),), discrete(2), hidden=()))
+    return PpoLoss(ActorCriticPolicy((box(1),), (discrete(2),), hidden=()))
 
 
 def _evaluate(loss: PpoLoss, *, weight: list[float]) -> LossResult:
@@ -71,5 +71,5 @@ def test_means_are_weighted(loss: PpoLoss) -> None:
 
 
 def test_a_policy_without_value_head_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    with pytest.raises(ConfigError, match="PpoLoss.loss needs the policy's value head; build CategoricalPolicy with value=True"):
-        PpoLoss(CategoricalPolicy((box(1),), discrete(2), value=False))
+    with pytest.raises(ConfigError, match="PpoLoss.loss needs the policy's value head; build ActorCriticPolicy with value=True"):
+        PpoLoss(ActorCriticPolicy((box(1),), (discrete(2),), value=False))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import ConfigError, NonFiniteError, SchemaMismatch
-from rollstream.graph import Acting, CategoricalPolicy, QPolicy, build_acting
+from rollstream.graph import Acting, ActorCriticPolicy, QPolicy, build_acting
 from rollstream.graph.executable import NumpyExecutable
 from rollstream.graph.initializers import Constant, Orthogonal
 from rollstream.graph.inputs import Input
@@ -21,7 +21,7 @@ from rollstream.spaces import Leaf
 
 @pytest.fixture
 def acting(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> Acting:
-    acting = build_acting(CategoricalPolicy((box(4),), discrete(2), hidden=(8,)), batch=3)
+    acting = build_acting(ActorCriticPolicy((box(4),), (discrete(2),), hidden=(8,)), batch=3)
     acting.load(acting.layout.init(0))
     return acting
 
@@ -96,13 +96,13 @@ def test_settings_that_the_policy_does_not_take_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=r"act takes the settings \[\], got \['epsilon'\]"):
         acting.act(_observation(generator), generator, epsilon=0.1)
-    greedy = build_acting(QPolicy((box(4),), discrete(2)), batch=3)
+    greedy = build_acting(QPolicy((box(4),), (discrete(2),)), batch=3)
     with pytest.raises(ConfigError, match=r"act takes the settings \['epsilon'\], got \[\]"):
         greedy.act(_observation(generator), generator)
 
 
 def test_a_mode_or_batch_that_does_not_exist_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    policy = QPolicy((box(4),), discrete(2))
+    policy = QPolicy((box(4),), (discrete(2),))
     with pytest.raises(ConfigError, match="unknown acting mode 'onyx'; known: auto, numpy, torch, onnx"):
         build_acting(policy, batch=1, mode="onyx")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="batch must be >= 1, got 0"):
@@ -113,13 +113,13 @@ def test_noise_may_be_given(acting: Acting, generator: np.random.Generator) -> N
     observation = _observation(generator)
     noise = np.random.default_rng(5).random(3, dtype=np.float32)
     drawn = acting.act(observation, np.random.default_rng(5))
-    given = acting.act(observation, generator, noise={"noise": noise})
+    given = acting.act(observation, generator, noise={"noise.action": noise})
     for name, column in drawn.items():
         np.testing.assert_array_equal(given[name], column)
 
 
 def test_noise_that_the_policy_does_not_take_is_refused(acting: Acting, generator: np.random.Generator) -> None:
-    with pytest.raises(SchemaMismatch, match=r"act takes the noise \['noise'\], got \['dice'\]"):
+    with pytest.raises(SchemaMismatch, match=r"act takes the noise \['noise.action'\], got \['dice'\]"):
         acting.act(_observation(generator), generator, noise={"dice": np.zeros(3, np.float32)})
 
 

@@ -16,7 +16,7 @@ def test_torch_modes_say_what_to_install(
     box: Callable[..., Leaf], discrete: Callable[..., Leaf], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    policy = QPolicy((box(4),), discrete(2))
+    policy = QPolicy((box(4),), (discrete(2),))
     missing = r"mode '{}' needs PyTorch, which is not installed; install rollstream\[torch\]"
     with pytest.raises(ConfigError, match=missing.format("torch")):
         build_acting(policy, batch=1, mode="torch")
@@ -31,4 +31,4 @@ def test_mode_onnx_says_what_to_install(
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     missing = r"mode 'onnx' needs onnx and onnxruntime, which are not installed; install rollstream\[onnx\]"
     with pytest.raises(ConfigError, match=missing):
-        build_acting(QPolicy((box(4),), discrete(2)), batch=1, mode="onnx")
+        build_acting(QPolicy((box(4),), (discrete(2),)), batch=1, mode="onnx")

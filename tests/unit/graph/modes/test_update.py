@@ -176,7 +176,7 @@ def test_arguments_that_cannot_work_are_refused(ppo: PpoLoss) -> None:
         build_update(ppo, batch_rows=1, seed=0, max_grad_norm=0)
     with pytest.raises(ConfigError, match="build_update needs a seed for the first parameters, or the parameters"):
         build_update(ppo, batch_rows=1)
-    with pytest.raises(ConfigError, match="unknown update mode 'tf'; known: numpy, torch, torch-graph"):
+    with pytest.raises(ConfigError, match="unknown update mode 'tf'; known: auto, numpy, torch, torch-graph, torch-compile"):
         build_update(ppo, batch_rows=1, seed=0, mode="tf")  # type: ignore[arg-type]
 
 

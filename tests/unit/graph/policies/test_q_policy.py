@@ -18,7 +18,7 @@ OBSERVATION = {"observation": np.ones((ROWS, 1), np.float32)}
 
 @pytest.fixture
 def policy(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> QPolicy:
-    return QPolicy((box(1),), discrete(4), hidden=())
+    return QPolicy((box(1),), (discrete(4),), hidden=())
 
 
 @pytest.fixture
