@@ -72,7 +72,17 @@ class JaxEngine:
         self._columns = [item for item in inputs if item.role == "column"]
         self._settings = [LEARNING_RATE, *(item.name for item in inputs if item.role == "scalar")]
         self._values = np.zeros(len(self._settings), np.float32)
-        self._shared = (state.parameters, state.slots, state.count, state.state, state.target, self._values)
+        arrays = {
+            "parameters": state.parameters,
+            "slots": state.slots,
+            "count": state.count,
+            "state": state.state,
+            "target": state.target,
+            "values": self._values,
+        }
+        self._empty = {name: array for name, array in arrays.items() if not array.size}
+        self._names = tuple(name for name in arrays if name not in self._empty)
+        self._shared = tuple(arrays[name] for name in self._names)  # each array that goes in costs 3 µs
         self._row_names: tuple[str, ...] = ()
         self._rows: tuple[Any, ...] = ()
         self._buffers: tuple[npt.NDArray[Any], ...] = ()
@@ -114,54 +124,63 @@ class JaxEngine:
         for place, name in enumerate(self._settings[1:], start=1):
             self._values[place] = scalars[name]
 
-    def _take(self, moved: _Moving, *, updates: int) -> None:
-        """Write what moved into the arrays of the state."""
-        state, applied = self._state, int(moved.applied)
-        np.copyto(state.parameters, moved.parameters)
-        np.copyto(state.slots, moved.slots)
-        np.add(state.sums, moved.sums, out=state.sums)
+    def _take(self, found: Sequence[Any], *, updates: int) -> None:
+        """Write what moved into the arrays of the state; `found` is made by `_given`."""
+        state, numbers = self._state, np.asarray(found[0])
+        size, slots = state.parameters.size, state.slots.size
+        applied = int(numbers[-1])
+        state.parameters[:] = numbers[:size]
+        state.slots.reshape(-1)[:] = numbers[size : size + slots]
+        np.add(state.sums, numbers[size + slots : -1], out=state.sums)
         np.add(state.count, applied, out=state.count)
         np.add(state.tally, (applied, updates - applied), out=state.tally)
-        self._rows = moved.rows
+        self._rows = found[1:]
 
     def _compile(self, function: Any, examples: Sequence[npt.NDArray[Any]]) -> Program:
         what = f"{type(self._plan.loss).__name__}.loss"
         return compile_program(function, [*self._shared, *examples], what=what, clock=self._clock)
 
-    def _update_once(self, *arguments: Any) -> _Moving:
-        parameters, slots, *shared = arguments[: len(self._shared)]
-        return self._update(self._start(parameters, slots, rows=()), shared, arguments[len(self._shared) :])
+    def _update_once(self, *arguments: Any) -> tuple[Any, ...]:
+        shared, columns = self._named(arguments)
+        return _given(self._update(self._start(shared, rows=()), shared, columns))
 
-    def _update_each(self, *arguments: Any) -> _Moving:
+    def _update_each(self, *arguments: Any) -> tuple[Any, ...]:
         """One update with each of the first `count` minibatches of the buffers."""
-        parameters, slots, *shared = arguments[: len(self._shared)]
-        count, *buffers = arguments[len(self._shared) :]
+        shared, (count, *buffers) = self._named(arguments)
         size = self._plan.batch_rows
 
         def update(place: Any, moving: _Moving) -> _Moving:
             return self._update(moving, shared, [lax.dynamic_slice_in_dim(buffer, place * size, size) for buffer in buffers])
 
-        first = self._start(parameters, slots, rows=())
+        first = self._start(shared, rows=())
         rows = jax.eval_shape(lambda moving: update(0, moving), first).rows
-        start = self._start(parameters, slots, rows=tuple(jnp.zeros(row.shape, row.dtype) for row in rows))
-        moved: _Moving = lax.fori_loop(0, count, update, start)
-        return moved
+        start = self._start(shared, rows=tuple(jnp.zeros(row.shape, row.dtype) for row in rows))
+        return _given(lax.fori_loop(0, count, update, start))
 
-    def _start(self, parameters: Any, slots: Any, *, rows: tuple[Any, ...]) -> _Moving:
-        sums = jnp.zeros(len(self._plan.metric_names), jnp.float32)
-        return _Moving(parameters=parameters, slots=slots, sums=sums, applied=jnp.zeros((), jnp.int64), rows=rows)
+    def _named(self, arguments: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
+        """What each update shares, by name, and the arguments after it."""
+        shared = {**self._empty, **dict(zip(self._names, arguments, strict=False))}
+        return shared, arguments[len(self._names) :]
 
-    def _update(self, moving: _Moving, shared: Sequence[Any], columns: Sequence[Any]) -> _Moving:
+    def _start(self, shared: Mapping[str, Any], *, rows: tuple[Any, ...]) -> _Moving:
+        return _Moving(
+            parameters=shared["parameters"],
+            slots=shared["slots"],
+            sums=jnp.zeros(len(self._plan.metric_names), jnp.float32),
+            applied=jnp.zeros((), jnp.int64),
+            rows=rows,
+        )
+
+    def _update(self, moving: _Moving, shared: Mapping[str, Any], columns: Sequence[Any]) -> _Moving:
         """The update as a pure function, traced."""
         plan, ops = self._plan, JaxOps()
-        count, remembered, target, values = shared
-        settings = {name: values[place] for place, name in enumerate(self._settings)}
+        settings = {name: shared["values"][place] for place, name in enumerate(self._settings)}
         live = split(plan.layout, moving.parameters)
         fixed = Parameters(
             live=live,
             frozen=live,
-            target=split(plan.layout, target) if plan.uses_target else None,
-            state=split(plan.state_layout, remembered),
+            target=split(plan.layout, shared["target"]) if plan.uses_target else None,
+            state=split(plan.state_layout, shared["state"]),
         )
         named = {item.name: column for item, column in zip(self._columns, columns, strict=True)}
         arguments = bind(plan.arguments, {**named, **settings})
@@ -181,7 +200,7 @@ class JaxEngine:
         rate = settings[LEARNING_RATE]
         if plan.rate_scale is not None:
             rate = rate * jnp.asarray(plan.rate_scale)
-        number = (count[0] + moving.applied + 1).astype(jnp.float32)
+        number = (shared["count"][0] + moving.applied + 1).astype(jnp.float32)
         slots = tuple(moving.slots[place] for place in range(len(plan.optimizer.slots)))
         after = plan.optimizer.step(ops, moving.parameters, slots, gradient, count=number, learning_rate=rate)
         sums = jnp.concatenate([metrics, jnp.stack([loss, norm])])
@@ -192,3 +211,9 @@ class JaxEngine:
             applied=moving.applied + finite,
             rows=rows,
         )
+
+
+def _given(moved: _Moving) -> tuple[Any, ...]:
+    """What moved as one array, because each array that leaves XLA costs 10 µs; then the rows, which few ask for."""
+    numbers = [moved.parameters, jnp.ravel(moved.slots), moved.sums, moved.applied.astype(jnp.float32)[None]]
+    return (jnp.concatenate(numbers), *moved.rows)
