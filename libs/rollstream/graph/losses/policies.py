@@ -1,0 +1,126 @@
+"""What losses ask of a policy. Ours fit, and so does anyone's that has these members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.graph.inputs import Input
+from rollstream.graph.ops import Array
+from rollstream.graph.policies.evaluation import Evaluation
+from rollstream.graph.scope import Scope
+from rollstream.spaces import Leaf
+
+__all__ = ["ActionValues", "Acts", "AtomValues", "DeterministicActor", "Evaluates", "QuantileValues", "SoftActor"]
+
+
+class Acts(Protocol):
+    """Attributes:
+    observation: leaves of the observation space.
+    action_columns: what losses read of an action.
+    """
+
+    @property
+    def observation(self) -> tuple[Leaf, ...]: ...
+    @property
+    def action_columns(self) -> tuple[Input, ...]: ...
+
+
+class Evaluates(Acts, Protocol):
+    """Judges actions: `ActorCriticPolicy`.
+
+    Attributes:
+        value: has a value head.
+    """
+
+    @property
+    def value(self) -> bool: ...
+
+    def evaluate(self, scope: Scope, *, observation: Mapping[str, Array], action: Mapping[str, Array]) -> Evaluation:
+        """Log-probability, entropy and value, [B]."""
+        ...
+
+
+class _OneDiscreteAction(Acts, Protocol):
+    def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
+        """Choice 0 to A-1 of each action, int64 [B]."""
+        ...
+
+
+class ActionValues(_OneDiscreteAction, Protocol):
+    """Values the actions of one Discrete leaf: `QPolicy`."""
+
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        """[B, A]."""
+        ...
+
+
+class AtomValues(_OneDiscreteAction, Protocol):
+    """Knows how likely each of K returns is.
+
+    Attributes:
+        support: the returns, in equal steps, float32 [K].
+    """
+
+    @property
+    def support(self) -> npt.NDArray[np.float32]: ...
+
+    def q_log_probs(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        """Log-probability of each return after each action, [B, A, K]."""
+        ...
+
+
+class QuantileValues(_OneDiscreteAction, Protocol):
+    """Knows K quantiles of the return, at (k + 1/2) / K."""
+
+    def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        """[B, A, K]."""
+        ...
+
+
+class _Critics(Acts, Protocol):
+    """Attributes:
+    noise: what the actor draws with.
+    """
+
+    @property
+    def noise(self) -> tuple[Input, ...]: ...
+
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array], action: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Two estimates of the value of an action, [B] each."""
+        ...
+
+
+class SoftActor(_Critics, Protocol):
+    """A stochastic actor, twin critics and a temperature: `SoftActorCritic`."""
+
+    def sample(self, scope: Scope, *, observation: Mapping[str, Array], noise: Mapping[str, Array]) -> Any:
+        """(actions by column, log-probability [B]); gradients flow through both."""
+        ...
+
+    def log_alpha(self, scope: Scope) -> Array:
+        """Logarithm of the temperature, a parameter [1]."""
+        ...
+
+
+class DeterministicActor(_Critics, Protocol):
+    """A deterministic actor and twin critics: `DeterministicActorCritic`."""
+
+    def greedy(self, scope: Scope, *, observation: Mapping[str, Array]) -> dict[str, Array]:
+        """Actions by column; gradients flow through."""
+        ...
+
+    def perturbed(
+        self,
+        scope: Scope,
+        *,
+        observation: Mapping[str, Array],
+        noise: Mapping[str, Array],
+        scale: Array | float,
+        limit: Array | float | None = None,
+    ) -> dict[str, Array]:
+        """The same plus `scale` times `noise`, cut at `limit`, inside the bounds."""
+        ...

@@ -1,0 +1,116 @@
+"""Losses of action values and of their distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from rollstream.graph.component_test import component_test
+from rollstream.graph.components import Atoms, Features, Quantiles
+from rollstream.graph.discrete import value_to_index
+from rollstream.graph.inputs import Arguments, Input, columns_of
+from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
+from rollstream.graph.ops import Array
+from rollstream.graph.scope import Scope, api
+from rollstream.spaces import Leaf
+
+Leaves = tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class _Distributional:
+    """A head right on the observation."""
+
+    observation: Leaves
+    actions: Leaves
+    head: Atoms | Quantiles
+
+    apis: ClassVar[tuple[str, ...]] = ("output",)
+
+    def arguments(self, api: str) -> Arguments:
+        return {"observation": columns_of(self.observation)}
+
+    @property
+    def action_columns(self) -> tuple[Input, ...]:
+        return columns_of(self.actions)
+
+    @property
+    def support(self) -> np.ndarray:
+        assert isinstance(self.head, Atoms)
+        return self.head.support
+
+    def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
+        return value_to_index(scope.ops, self.actions[0], action["action"])
+
+    @api
+    def output(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        return self.head.output(scope.child("head"), Features(self.observation).output(scope.child("features"), observation))
+
+    q_log_probs = q_quantiles = output
+
+
+def test_c51(box: Leaves, discrete: Leaves, compare: Callable[..., Any]) -> None:
+    atoms, low, high = 7, -1.5, 1.5
+
+    def log_probs(p: Any, observation: torch.Tensor) -> torch.Tensor:
+        logits = observation @ p["head.weight"] + p["head.bias"]
+        return torch.log_softmax(logits.view(-1, 4, atoms), -1)
+
+    def plain(p: Any, far: Any, x: Any) -> torch.Tensor:
+        support, step = torch.linspace(low, high, atoms), (high - low) / (atoms - 1)
+        rows = torch.arange(len(x["reward"]))
+        with torch.no_grad():
+            best = (log_probs(p, x["next_observation"]).exp() * support).sum(-1).argmax(-1)
+            after = log_probs(far, x["next_observation"]).exp()[rows, best]
+            target = torch.zeros_like(after)
+            for row in rows:  # algorithm 1, as it stands
+                for j in range(atoms):
+                    moved = (x["reward"][row] + x["discount"][row] * support[j]).clamp(low, high)
+                    b = float((moved - low) / step)
+                    lower, upper = int(np.floor(b)), int(np.ceil(b))
+                    if lower == upper:
+                        target[row, lower] += after[row, j]
+                    else:
+                        target[row, lower] += after[row, j] * (upper - b)
+                        target[row, upper] += after[row, j] * (b - lower)
+        now = log_probs(p, x["observation"])[rows, x["action"] + 1]
+        return (x["weight"] * -(target * now).sum(-1)).mean()
+
+    loss = CategoricalQLoss(_Distributional(box, discrete, Atoms(actions=4, atoms=atoms, low=low, high=high)))
+    found = compare(loss, plain)
+    assert (found.result.rows["td_error"] > 0).all()
+    component_test(loss)
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.2])
+def test_quantile_regression(box: Leaves, discrete: Leaves, compare: Callable[..., Any], delta: float) -> None:
+    count = 5
+
+    def quantiles(p: Any, observation: torch.Tensor) -> torch.Tensor:
+        return (observation @ p["head.weight"] + p["head.bias"]).view(-1, 4, count)
+
+    def plain(p: Any, far: Any, x: Any) -> torch.Tensor:
+        rows, total = torch.arange(len(x["reward"])), torch.zeros(())
+        best = quantiles(p, x["next_observation"]).mean(-1).argmax(-1)
+        after = quantiles(far, x["next_observation"])[rows, best]
+        target = (x["reward"][:, None] + x["discount"][:, None] * after).detach()
+        now = quantiles(p, x["observation"])[rows, x["action"] + 1]
+        for i in range(count):  # equation 10, as it stands
+            for j in range(count):
+                u = target[:, j] - now[:, i]
+                side = ((2 * i + 1) / (2 * count) - (u < 0).float()).abs()
+                huber = torch.nn.functional.huber_loss(now[:, i], target[:, j], reduction="none", delta=delta)
+                total = total + (x["weight"] * side * huber / delta).mean() / count
+        return total
+
+    loss = QuantileQLoss(_Distributional(box, discrete, Quantiles(actions=4, quantiles=count)), huber_delta=delta)
+    compare(loss, plain)
+    component_test(loss)
