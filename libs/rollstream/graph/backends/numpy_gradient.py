@@ -19,7 +19,7 @@ import numpy as np
 from rollstream.errors import ConfigError
 from rollstream.graph.backends.numpy_calls import reshape
 from rollstream.graph.backends.numpy_rules import RULES
-from rollstream.graph.backends.numpy_tape import Made, NDArray, Recorded, Tape
+from rollstream.graph.backends.numpy_tape import Made, NDArray, Recorded, Tape, moves
 
 __all__ = ["Backward", "record_gradient"]
 
@@ -83,7 +83,7 @@ class Backward:
 
     def wants(self, x: object) -> bool:
         """Whether a parameter flows into `x`."""
-        return isinstance(x, Recorded) and x.made is not None
+        return moves(x)
 
     def give(self, x: object, function: Callable[..., object], *args: NDArray) -> None:
         """`function(*args, out)`, elementwise, is a part of the cotangent of `x`; summed over the axes that were broadcast."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.graph.backends import numpy_calls as calls
-from rollstream.graph.backends.numpy_tape import Recorded, apply, elementwise
+from rollstream.graph.backends.numpy_tape import Recorded, apply, elementwise, moves
 from rollstream.graph.ops import Array
 
 __all__ = ["NumpyOps"]
@@ -64,15 +64,13 @@ class NumpyOps:
         return apply("matmul", calls.matmul, x, y)
 
     def conv(self, x: Array, weight: Array, bias: Array, *, stride: int) -> Array:
-        """One GEMM over all windows. Where the channels of `x` lie next to each other, so do they in the windows: copies are longer."""
-        batch, (out, _, *kernel) = x.shape[0], weight.shape
-        last = calls.channels_last(x)
-        windows = apply("windows", calls.windows, x, kernel=tuple(kernel), stride=stride, last=last)
-        down, across = calls.positions(x.shape[2:], tuple(kernel), stride)
-        ordered = self.transpose(weight, (0, 2, 3, 1)) if last else weight
-        kernels = self.transpose(self.reshape(ordered, (out, math.prod(weight.shape[1:]))), (1, 0))
-        y = self.reshape(self.linear(windows, kernels, bias), (batch, down, across, out))
-        return self.transpose(y, (0, 3, 1, 2))
+        batch, (out, channels, *kernel), size = x.shape[0], weight.shape, x.shape[2:]
+        x = apply("positive", calls.channels_last, x)
+        kernels = self.transpose(self.reshape(self.transpose(weight, (0, 2, 3, 1)), (out, channels * math.prod(kernel))), (1, 0))
+        down, across = calls.positions(size, tuple(kernel), stride)
+        kept = batch if moves(weight) else min(batch, calls.block_images(down * across, channels * math.prod(kernel)))
+        patches = np.empty((kept, down, across, *kernel, channels), x.dtype)
+        return apply("conv", calls.conv, x, kernels, bias, kernel=tuple(kernel), stride=stride, patches=patches)
 
     def pad(self, x: Array, widths: tuple[tuple[int, int], ...]) -> Array:
         return apply("pad", calls.pad, x, widths=widths)
@@ -123,7 +121,7 @@ class NumpyOps:
         return elementwise(np.maximum, x, y)
 
     def clip(self, x: Array, low: Array | float, high: Array | float) -> Array:
-        if any(isinstance(bound, Recorded) and bound.made is not None for bound in (low, high)):
+        if moves(low) or moves(high):
             return self.minimum(self.maximum(x, low), high)
         return apply("clip", calls.clip, x, low, high)
 

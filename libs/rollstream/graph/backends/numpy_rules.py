@@ -7,13 +7,14 @@ Rules of functions of single numbers are in `numpy_slopes`; here are those of ma
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from rollstream.graph.backends.numpy_calls import inside, positions, reshape
+from rollstream.graph.backends.numpy_calls import block_images, inside, reshape
 from rollstream.graph.backends.numpy_slopes import SLOPES, Receiver, Rule
 from rollstream.graph.backends.numpy_tape import Made, NDArray, plain
 
@@ -140,22 +141,29 @@ def _dot(back: Receiver, made: Made, g: NDArray) -> None:
         back.into(y, lambda out: back.do(np.dot, flat, rows, out))
 
 
-def _windows(back: Receiver, made: Made, g: NDArray) -> None:
-    """Each place of a kernel lies on a grid of the image; those of all places are added up."""
-    x, (kernel, stride, last) = made.inputs[0], (made.settings[name] for name in ("kernel", "stride", "last"))
-    (batch, channels, *size), (down, across) = x.shape, positions(x.shape[2:], kernel, stride)
-    order = (batch, down, across, *kernel, channels) if last else (batch, down, across, channels, *kernel)
-    seen = reshape(back.do, g, shape=order).transpose((0, 5, 3, 4, 1, 2) if last else (0, 3, 4, 5, 1, 2))
-    laid = np.empty((batch, *size, channels), g.dtype) if last else np.empty(x.shape, g.dtype)
-    image = laid.transpose(0, 3, 1, 2) if last else laid
-    back.do(laid.fill, 0)
-    for row in range(kernel[0]):
-        for column in range(kernel[1]):
-            part = image[:, :, row : row + down * stride : stride, column : column + across * stride : stride][
-                :, :, :down, :across
-            ]
-            back.do(np.add, part, seen[:, :, row, column], part)
-    back.pass_on(x, image)
+def _conv(back: Receiver, made: Made, g: NDArray) -> None:
+    """To the images: each place of a kernel lies on a grid of the image; what those of all places receive is added up."""
+    x, kernels, bias = made.inputs
+    patches, stride = made.settings["patches"], made.settings["stride"]
+    flat = reshape(back.do, g.transpose(0, 2, 3, 1), shape=(-1, g.shape[1]))
+    back.into(bias, lambda out: back.do(np.dot, np.ones(len(flat), g.dtype), flat, out))
+    if back.wants(kernels):
+        back.product(kernels, patches.reshape(len(flat), -1).T, flat)
+    if not back.wants(x):
+        return
+    (batch, channels, *size), (down, across, *kernel) = x.shape, patches.shape[1:5]
+    image = np.empty((batch, *size, channels), g.dtype)
+    step = block_images(down * across, len(plain(kernels)))
+    part = np.empty((min(step, batch), *patches.shape[1:]), g.dtype)
+    back.do(image.fill, 0)
+    for start in range(0, batch, step):
+        some = part[: min(step, batch - start)]
+        rows = slice(start * down * across, (start + len(some)) * down * across)
+        back.do(np.dot, flat[rows], plain(kernels).T, some.reshape(-1, len(plain(kernels))))
+        for row, column in itertools.product(*map(range, kernel)):
+            lit = image[start : start + len(some), row::stride, column::stride][:, :down, :across]
+            back.do(np.add, lit, some[:, :, :, row, column], lit)
+    back.pass_on(x, image.transpose(0, 3, 1, 2))
 
 
 def _pad(back: Receiver, made: Made, g: NDArray) -> None:
@@ -210,6 +218,7 @@ RULES: Mapping[str, Rule] = {
     **SLOPES,
     "cast": _cast,
     "concatenate": _concatenate,
+    "conv": _conv,
     "cumsum": _cumsum,
     "dot": _dot,
     "gather": _gather,
@@ -226,5 +235,4 @@ RULES: Mapping[str, Rule] = {
     "transpose": _transpose,
     "view": _view,
     "where": _where,
-    "windows": _windows,
 }

@@ -21,7 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rollstream.errors import ConfigError
 
-__all__ = ["Do", "Made", "NDArray", "Recorded", "Tape", "apply", "elementwise", "fitted", "plain"]
+__all__ = ["Do", "Made", "NDArray", "Recorded", "Tape", "apply", "elementwise", "fitted", "moves", "plain"]
 
 NDArray: TypeAlias = npt.NDArray[Any]
 
@@ -70,8 +70,8 @@ class Tape:
 
     def output(self, array: NDArray, rule: str, inputs: Sequence[Any], settings: Mapping[str, Any]) -> Recorded:
         """What a call of this tape wrote."""
-        moves = array.dtype.kind == "f" and any(isinstance(item, Recorded) and item.made is not None for item in inputs)
-        return Recorded(array, self, self._made(rule, array, tuple(inputs), settings) if moves else None)
+        moved = array.dtype.kind == "f" and any(moves(item) for item in inputs)
+        return Recorded(array, self, self._made(rule, array, tuple(inputs), settings) if moved else None)
 
     def _made(self, rule: str, array: NDArray, inputs: tuple[Any, ...], settings: Mapping[str, Any]) -> Made:
         self._steps += 1
@@ -158,6 +158,11 @@ class Recorded(NDArrayOperatorsMixin):
 def plain(value: Any) -> Any:
     """The array itself."""
     return value.array if isinstance(value, Recorded) else value
+
+
+def moves(value: Any) -> bool:
+    """Whether a parameter that learns flows into it."""
+    return isinstance(value, Recorded) and value.made is not None
 
 
 def apply(rule: str, function: Callable[..., NDArray], *inputs: Any, **settings: Any) -> Any:

@@ -46,6 +46,10 @@ CASES: dict[str, tuple[Callable[..., Any], Make]] = {
     "matmul": (lambda ops, x, y: ops.matmul(x, y), _normal((3, 4), (4, 2))),
     "matmul of many": (lambda ops, x, y: ops.matmul(x, y), _normal((2, 5, 3, 4), (5, 4, 2))),
     "conv": (lambda ops, x, w, b: ops.conv(x, w, b, stride=2), _normal((2, 3, 7, 8), (4, 3, 3, 2), (4,))),
+    "conv of many images, in blocks": (
+        lambda ops, x, w, b: ops.conv(ops.transpose(x, (0, 3, 1, 2)) * 0.1, w, b, stride=1),
+        _normal((5, 40, 40, 3), (2, 3, 4, 4), (2,)),
+    ),
     "conv of conv": (
         lambda ops, x, w, b, v: ops.conv(ops.relu(ops.conv(x, w, b, stride=1)), v, b, stride=2),
         _normal((2, 3, 8, 8), (4, 3, 3, 3), (4,), (4, 4, 2, 2)),
