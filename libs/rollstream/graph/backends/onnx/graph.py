@@ -66,7 +66,9 @@ class Graph:
         if key is not None and key in self._shared:
             return self._shared[key]
         if self._rows is not None and any(size % self._rows == 0 for size in dense.shape if size):
-            raise UnsupportedOp("a constant has one entry for each row, so the model cannot take any number of rows")
+            raise UnsupportedOp(
+                "a constant has one entry for each row, so the model cannot take any number of rows; fix the number (--batch)"
+            )
         value = Value(self, name or self._name(), dense.shape, dense.dtype)
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(dense).reshape(dense.shape), value.name))
         if key is not None:
