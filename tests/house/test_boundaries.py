@@ -61,6 +61,11 @@ def test_a_library_is_imported_behind_its_wall_only(library: str) -> None:
     assert not outside, f"{library} may be imported in {allowed or 'no module'}"
 
 
+def test_types_of_bytes_are_made_in_one_place_where_no_interrupt_is_lost() -> None:
+    elsewhere = [module.name for module in modules() if "np.dtype((np.void" in module.text and module.path.name != "opaque.py"]
+    assert not elsewhere, f"use rollstream.spaces.opaque: {elsewhere}"
+
+
 def test_time_and_chance_come_in_through_the_door() -> None:
     found = [
         f"{module.name}:{number}: {line.strip()}"

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.spaces import Columns, Episodes, Flag, RowSpec
+from rollstream.spaces.opaque import opaque
 
 __all__ = ["EpisodeTally", "ExtraFinals", "Recording", "final_flags", "merged_rows", "transposed_into"]
 
@@ -79,15 +80,15 @@ def merged_rows(
     flat = dense.reshape(-1)
     if len(finals) == 0 and not skipped.any():
         return flat, offsets
-    opaque = np.dtype((np.void, dense.dtype.itemsize))  # copied as bytes, not field by field
+    plain = opaque(dense.dtype.itemsize)  # copied as bytes, not field by field
     position = at.environment * steps + at.step + 1
     order = np.argsort(position, kind="stable")
     target = position[order] + np.arange(len(order))
-    merged = np.empty(flat.size + len(order), opaque)
+    merged = np.empty(flat.size + len(order), plain)
     from_dense = np.ones(len(merged), np.bool_)
     from_dense[target] = False
-    merged[from_dense] = flat.view(opaque)
-    merged[target] = finals[order].view(opaque)
+    merged[from_dense] = flat.view(plain)
+    merged[target] = finals[order].view(plain)
     if skipped.any():
         first = np.flatnonzero(skipped) * steps
         keep = np.ones(len(merged), np.bool_)

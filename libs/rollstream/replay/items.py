@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rollstream.replay.item_keys import Keys
 from rollstream.replay.key_map import KeyMap
+from rollstream.spaces.opaque import opaque
 
 __all__ = ["ITEM_BYTES", "RECORD", "Items"]
 
@@ -39,7 +40,7 @@ RECORD = np.dtype(
 
 Flags stand apart, since all of them are looked through now and then.
 """
-PLAIN = np.dtype((np.void, RECORD.itemsize))
+PLAIN = opaque(RECORD.itemsize)
 """A record as so many bytes: NumPy copies records by fields, ten times as slow, unless it does not see them."""
 FLAGS = ("alive", "condemned", "gated")
 ITEM_BYTES = RECORD.itemsize + len(FLAGS)

@@ -22,6 +22,7 @@ from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.run_batch import FetchedRows, RunBatch, RunLayout, cells
 from rollstream.replay.samples import SampledItems
 from rollstream.replay.spec import TableSpec
+from rollstream.spaces.opaque import opaque
 from rollstream.store import ChunkReader, chunk_prefix
 
 __all__ = ["FetchedRows", "RowFetch", "read_joined"]
@@ -193,9 +194,7 @@ class RowFetch:
             if len(there) < count:
                 block = np.zeros((count, *block.shape[1:]), np.uint8)
                 block[~missing] = decoded[name]
-            blocks[name] = (
-                block.view(np.dtype((np.void, block.shape[2])))[:, :, 0] if block.shape[2] else cells(block, count, rows)
-            )
+            blocks[name] = block.view(opaque(block.shape[2]))[:, :, 0] if block.shape[2] else cells(block, count, rows)
         return blocks, missing
 
     def _name(

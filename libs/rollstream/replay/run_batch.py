@@ -21,6 +21,7 @@ from rollstream.replay.ranges import concatenated_ranges
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.view import ALWAYS, stacked_run, viewed
 from rollstream.spaces import Flag, length_name, present_name
+from rollstream.spaces.opaque import opaque
 
 __all__ = ["FetchedRows", "RunBatch", "RunLayout", "cells"]
 
@@ -72,9 +73,9 @@ class RunLayout:
 def cells(column: npt.NDArray[Any], *shape: int) -> npt.NDArray[np.void]:
     """A contiguous column [*shape, ...] as opaque cells [*shape]: copying one is a single move of its bytes."""
     if not column.size:
-        return np.zeros(shape, np.dtype((np.void, 1)))
+        return np.zeros(shape, opaque(1))
     size = column.nbytes // math.prod(shape)
-    viewed: npt.NDArray[np.void] = column.reshape(*shape, -1).view(np.dtype((np.void, size)))[..., 0]
+    viewed: npt.NDArray[np.void] = column.reshape(*shape, -1).view(opaque(size))[..., 0]
     return viewed
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rollstream.spaces.opaque import opaque
 from rollstream.store.keys import CHUNK_KEY_SUFFIX_BYTES
 
 __all__ = ["Buffer", "CommandBuffer"]
@@ -50,7 +51,7 @@ class CommandBuffer:
         if chunk_bytes is not None:
             fields += [
                 ("value_head", np.uint8, (len(value_head),)),
-                ("value", np.dtype((np.void, chunk_bytes))),
+                ("value", opaque(chunk_bytes)),
                 ("value_end", np.uint8, (2,)),
             ]
         self._arguments_per_chunk = 1 if chunk_bytes is None else 2

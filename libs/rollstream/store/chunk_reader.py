@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rollstream.clock import Clock
 from rollstream.errors import SchemaMismatch
+from rollstream.spaces.opaque import opaque
 from rollstream.store.address import Address
 from rollstream.store.chunk_keys import CommandBuffer
 from rollstream.store.chunk_reply import ChunkReply, Piece
@@ -129,7 +130,7 @@ class ChunkReader:
         if reply is None:
             piece = Piece(name=_WHOLE, offset=0, bytes=chunk_bytes)
             reply = self._keep(chunk_bytes, ChunkReply(chunk_bytes=chunk_bytes, rows=1, pieces=[piece]))
-        columns = {_WHOLE: np.ndarray((chunks, 1), np.dtype((np.void, chunk_bytes)), out)}
+        columns = {_WHOLE: np.ndarray((chunks, 1), opaque(chunk_bytes), out)}
         return ChunkRead(payload=out, missing=self._read(prefix, reply, writer, env, chunk_no, columns=columns))
 
     def read_columns(
@@ -167,7 +168,7 @@ class ChunkReader:
                     f"column {name} to read needs a contiguous {field.dtype.base}{list(shape)}, got {array.dtype}{list(array.shape)}"
                 )
             if field.dtype.itemsize:
-                columns[name] = np.ndarray((chunks, chunk_rows), np.dtype((np.void, field.dtype.itemsize)), array)
+                columns[name] = np.ndarray((chunks, chunk_rows), opaque(field.dtype.itemsize), array)
         key = (dtype, chunk_rows, tuple(columns))
         reply = self._replies.get(key)
         if reply is None:

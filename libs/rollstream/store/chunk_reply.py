@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rollstream.spaces.opaque import opaque
 from rollstream.store.raw_connection import RawConnection
 
 __all__ = ["ChunkReply", "Piece"]
@@ -126,7 +127,7 @@ class ChunkReply:
         """`size` bytes at `offset` of every chunk (and of every row of it) in scratch memory. Shapes: [capacity(, rows)]."""
         shape = (self.capacity,) if row_stride is None else (self.capacity, self._rows)
         strides = (self._scratch_bytes,) if row_stride is None else (self._scratch_bytes, row_stride)
-        return np.ndarray(shape, np.dtype((np.void, size)), self._memory, _HEAD_ROOM_BYTES + offset, strides)
+        return np.ndarray(shape, opaque(size), self._memory, _HEAD_ROOM_BYTES + offset, strides)
 
     # --- all into scratch memory -----------------------------------------------------------------------------------------
 

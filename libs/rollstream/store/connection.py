@@ -104,6 +104,10 @@ class Store:
                 return operation(self.client)
             except (redis.RedisError, OSError) as error:
                 self.clock.sleep(attempts.failed(error))
+            except (KeyboardInterrupt, SystemExit):
+                # The connection may be half made, or about to get a reply that the next command would take for its own.
+                self.client.connection_pool.disconnect(inuse_connections=False)
+                raise
 
     def check(self, *, deadline_s: float | None = None) -> ServerInfo:
         """Ask the server what it is, and refuse one that would lose or never had what Rollstream needs.

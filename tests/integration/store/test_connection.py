@@ -33,6 +33,22 @@ def test_a_store_works_again_after_the_server_was_restarted(store: Store, server
     assert store.run("read", lambda client: client.get("rs:a")) == b"1"
 
 
+def test_the_reply_of_a_command_that_was_interrupted_is_not_taken_for_that_of_the_next(store: Store) -> None:
+    def interrupted(client: redis.Redis) -> None:
+        pool = client.connection_pool
+        connection = pool.get_connection()
+        try:
+            connection.send_command("BLPOP", "rs:nothing", "0.5")
+            raise KeyboardInterrupt  # as Ctrl-C may, before the reply has come
+        finally:
+            pool.release(connection)  # as redis-py does
+
+    store.run("write", lambda client: client.set("rs:a", 1))
+    with pytest.raises(KeyboardInterrupt):
+        store.run("wait", interrupted)
+    assert store.run("read", lambda client: client.get("rs:a")) == b"1"
+
+
 def test_an_operation_is_tried_until_the_server_is_back(store: Store, server: EmbeddedServer) -> None:
     server.stop()
     calls = []
