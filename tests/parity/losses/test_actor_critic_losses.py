@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from rollstream.graph.component_test import component_test
-from rollstream.graph.losses import BehaviorCloningLoss, MarwilLoss, PolicyGradientLoss, VtraceLoss
+from rollstream.graph.losses import BehaviorCloningLoss, MarwilLoss, PolicyGradientLoss, PpoLoss, VtraceLoss
 from rollstream.graph.policies import ActorCriticPolicy
 from rollstream.spaces import Leaf
 
@@ -45,6 +45,33 @@ def test_the_policy_gradient(discrete_policy: ActorCriticPolicy, compare: Callab
 
     compare(PolicyGradientLoss(discrete_policy), plain)
     component_test(PolicyGradientLoss(discrete_policy))
+
+
+@pytest.mark.parametrize(("clip_value", "kl_penalty"), [(False, False), (True, False), (False, True)])
+def test_ppo(discrete_policy: ActorCriticPolicy, compare: Callable[..., Any], clip_value: bool, kl_penalty: bool) -> None:
+    def plain(p: Any, far: Any, x: Any) -> torch.Tensor:
+        log_prob, entropy, value = _judge(p, x["observation"], x["action"])
+        ratio = (log_prob - x["log_prob"]).exp()
+        clipped = ratio.clamp(1.0 - float(x["clip_ratio"]), 1.0 + float(x["clip_ratio"]))
+        squared = (value - x["return"]) ** 2
+        if clip_value:
+            limit = float(x["value_clip"])
+            nearby = x["value"] + (value - x["value"]).clamp(-limit, limit)
+            squared = torch.maximum(squared, (nearby - x["return"]) ** 2)
+        each = -torch.minimum(ratio * x["advantage"], clipped * x["advantage"]) + x["value_coefficient"] * squared
+        each = each - x["entropy_coefficient"] * entropy
+        if kl_penalty:
+            each = each + x["kl_coefficient"] * (ratio - 1.0 - (log_prob - x["log_prob"]))
+        return (each * x["weight"]).sum() / x["weight"].sum()
+
+    loss = PpoLoss(discrete_policy, clip_value=clip_value, kl_penalty=kl_penalty)
+    compare(loss, plain)
+    component_test(loss)
+
+
+def test_ppo_of_a_policy_that_remembers(box: Leaves, discrete: Leaves) -> None:
+    policy = ActorCriticPolicy(box, discrete, hidden=(5,), recurrent="gru", recurrent_units=4)
+    component_test(PpoLoss(policy, steps=3), rows=3)
 
 
 @pytest.mark.parametrize("value", [False, True])

@@ -17,8 +17,9 @@ from rollstream.graph.component_test import component_test
 from rollstream.graph.components import Atoms, Features, Quantiles
 from rollstream.graph.discrete import value_to_index
 from rollstream.graph.inputs import Arguments, Input, columns_of
-from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
+from rollstream.graph.losses import CategoricalQLoss, DoubleQLoss, QuantileQLoss
 from rollstream.graph.ops import Array
+from rollstream.graph.policies import QPolicy
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Leaf
 
@@ -55,6 +56,38 @@ class _Distributional:
         return self.head.output(scope.child("head"), Features(self.observation).output(scope.child("features"), observation))
 
     q_log_probs = q_quantiles = output
+
+
+@pytest.mark.parametrize(("rescale", "conservative"), [(False, 0.0), (True, 0.0), (False, 0.5)])
+def test_double_q(box: Leaves, discrete: Leaves, compare: Callable[..., Any], rescale: bool, conservative: float) -> None:
+    def values(p: Any, observation: torch.Tensor) -> torch.Tensor:
+        hidden = torch.relu(observation @ p["torso.0.weight"] + p["torso.0.bias"])
+        return hidden @ p["head.weight"] + p["head.bias"]
+
+    def h(x: torch.Tensor) -> torch.Tensor:
+        return x.sign() * ((x.abs() + 1.0).sqrt() - 1.0) + 1e-3 * x
+
+    def inverse(x: torch.Tensor) -> torch.Tensor:
+        x = x.double()
+        return (x.sign() * ((((1.0 + 4e-3 * (x.abs() + 1.001)).sqrt() - 1.0) / 2e-3) ** 2 - 1.0)).float()
+
+    def plain(p: Any, far: Any, x: Any) -> torch.Tensor:
+        rows = torch.arange(len(x["reward"]))
+        with torch.no_grad():
+            best = values(p, x["next_observation"]).argmax(-1)
+            after = values(far, x["next_observation"])[rows, best]
+            target = x["reward"] + x["discount"] * after
+            if rescale:
+                target = h(x["reward"] + x["discount"] * inverse(after))
+        now = values(p, x["observation"])
+        taken = now[rows, x["action"] + 1]
+        each = torch.nn.functional.huber_loss(taken, target, reduction="none", delta=0.5)
+        each = each + conservative * (now.logsumexp(-1) - taken)
+        return (x["weight"] * each).mean()
+
+    loss = DoubleQLoss(QPolicy(box, discrete, hidden=(6,)), huber_delta=0.5, rescale=rescale, conservative=conservative)
+    compare(loss, plain)
+    component_test(loss)
 
 
 def test_c51(box: Leaves, discrete: Leaves, compare: Callable[..., Any]) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from rollstream.errors import ConfigError
-from rollstream.graph.inputs import Arguments, Input, columns_of
+from rollstream.graph.inputs import Arguments, columns_of
+from rollstream.graph.losses.columns import DISCOUNT, REWARD, WEIGHT
+from rollstream.graph.losses.conservative import conservative_penalty
 from rollstream.graph.losses.huber import huber
 from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.losses.policies import ActionValues
+from rollstream.graph.losses.rescaling import compressed, expanded
 from rollstream.graph.ops import Array
-from rollstream.graph.policies import QPolicy
 from rollstream.graph.scope import Scope, api
 
 __all__ = ["DoubleQLoss"]
@@ -29,10 +32,16 @@ class DoubleQLoss:
 
     Attributes:
         huber_delta: errors beyond it have a gradient of constant size.
+        rescale: the network learns h(Q) of `rescaling.compressed`: targets are h(reward + discount h^-1(q)), as in R2D2 (Kapturowski
+            et al. 2019, section 2.3).
+        conservative: weight of `conservative_penalty`, for learning from recorded data alone (CQL); 0: none.
     """
 
-    policy: QPolicy
+    policy: ActionValues
+    _: KW_ONLY
     huber_delta: float = 1.0
+    rescale: bool = False
+    conservative: float = 0.0
 
     apis: ClassVar[tuple[str, ...]] = ("loss",)
     metric_names: ClassVar[tuple[str, ...]] = ("td_error_abs", "q_value")
@@ -40,15 +49,17 @@ class DoubleQLoss:
     def __post_init__(self) -> None:
         if not self.huber_delta > 0:
             raise ConfigError(f"huber_delta must be > 0, got {self.huber_delta}; for squared errors use a large one, e.g. 1e9")
+        if not self.conservative >= 0:
+            raise ConfigError(f"conservative must be >= 0, got {self.conservative}; 0 is plain Q-learning")
 
     def arguments(self, api: str) -> Arguments:
         return {
             "observation": columns_of(self.policy.observation),
             "action": self.policy.action_columns,
-            "reward": Input(name="reward"),
-            "discount": Input(name="discount", low=0.0, high=1.0),
+            "reward": REWARD,
+            "discount": DISCOUNT,
             "next_observation": columns_of(self.policy.observation, prefix="next_"),
-            "weight": Input(name="weight", low=0.1, high=1.0),
+            "weight": WEIGHT,
         }
 
     @api
@@ -65,12 +76,19 @@ class DoubleQLoss:
     ) -> LossResult:
         """Shapes: all columns [B] (observations [B, ...]). Rows afterwards: `td_error` [B], with its sign."""
         ops = scope.ops
-        q_tm1 = ops.pick(self.policy.q_values(scope, observation=observation), self.policy.action_index(scope, action))
+        taken = self.policy.action_index(scope, action)
+        q_now = self.policy.q_values(scope, observation=observation)
+        q_tm1 = ops.pick(q_now, taken)
         best = ops.argmax(self.policy.q_values(scope.without_gradient(), observation=next_observation))
         q_t = ops.pick(self.policy.q_values(scope.target(), observation=next_observation), best)
-        td_error = reward + discount * q_t - q_tm1
+        target = reward + discount * (expanded(ops, q_t) if self.rescale else q_t)
+        td_error = (compressed(ops, target) if self.rescale else target) - q_tm1
+        each = huber(ops, td_error, delta=self.huber_delta)
+        if self.conservative:
+            each = each + self.conservative * conservative_penalty(ops, q_now, taken)
         share = weight * (1.0 / weight.shape[0])
-        loss = ops.dot(huber(ops, td_error, delta=self.huber_delta), share)
         error = ops.stop_gradient(td_error)
         rows = ops.stack([ops.abs(error), ops.stop_gradient(q_tm1)])
-        return LossResult(loss=loss, metrics=ops.sum(rows, axis=-1) * (1.0 / weight.shape[0]), rows={"td_error": error})
+        return LossResult(
+            loss=ops.dot(each, share), metrics=ops.sum(rows, axis=-1) * (1.0 / weight.shape[0]), rows={"td_error": error}
+        )

@@ -12,7 +12,7 @@ from rollstream.graph.ops import Array, Ops
 from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.scope import Scope
 
-__all__ = ["evaluate_steps", "over_time", "steps_arguments", "time_major"]
+__all__ = ["evaluate_steps", "over_time", "remembers", "steps_arguments", "time_major"]
 
 
 def over_time(item: Input, *, steps: int) -> Input:
@@ -20,9 +20,14 @@ def over_time(item: Input, *, steps: int) -> Input:
     return replace(item, shape=(steps, *item.shape))
 
 
+def remembers(policy: Any) -> bool:
+    """Whether a policy needs what it remembered, so that steps cannot be judged one by one."""
+    return bool(getattr(policy, "memory", ()))
+
+
 def steps_arguments(policy: Evaluates, *, steps: int) -> Arguments:
     """What `evaluate_steps` takes of rows of `steps` steps: observations, actions, and what a recurrent policy remembers."""
-    if getattr(policy, "memory", ()):
+    if remembers(policy):
         remembering: Any = policy
         arguments: Arguments = remembering.sequence_arguments(steps=steps)
         return arguments

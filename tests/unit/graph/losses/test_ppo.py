@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ def loss(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> PpoLoss:
     return PpoLoss(ActorCriticPolicy((box(1),), (discrete(2),), hidden=()))
 
 
-def _evaluate(loss: PpoLoss, *, weight: list[float]) -> LossResult:
+def _evaluate(loss: PpoLoss, *, weight: Any, **other: Any) -> LossResult:
     layout = declare(loss.policy).layout
     flat = layout.join(
         {
@@ -42,6 +44,7 @@ def _evaluate(loss: PpoLoss, *, weight: list[float]) -> LossResult:
         "clip_ratio": 0.2,
         "value_coefficient": 0.5,
         "entropy_coefficient": 0.01,
+        **other,
     }
     result = reference(loss, api="loss", memory=Memory(layout=layout, flat=flat), inputs=inputs)
     assert isinstance(result, LossResult)
@@ -73,3 +76,41 @@ def test_means_are_weighted(loss: PpoLoss) -> None:
 def test_a_policy_without_value_head_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
     with pytest.raises(ConfigError, match="PpoLoss.loss needs the policy's value head; build ActorCriticPolicy with value=True"):
         PpoLoss(ActorCriticPolicy((box(1),), (discrete(2),), value=False))
+
+
+def test_a_clipped_value_moves_no_further_than_the_limit_from_what_it_was(loss: PpoLoss) -> None:
+    before = np.array([3.0, 2.0], np.float32)
+    result = _evaluate(replace(loss, clip_value=True), weight=[1.0, 1.0], value=before, value_clip=0.25)
+    # value 2; row 0: nearby is 2.75, and (2.75 - 1)² is more than (2 - 1)²; row 1 stays
+    assert float(result.metrics[1]) == pytest.approx((1.75**2 + 4.0) / 2)
+    result = _evaluate(replace(loss, clip_value=True), weight=[1.0, 1.0], value=np.array([3.0, 5.0], np.float32), value_clip=0.25)
+    assert float(result.metrics[1]) == pytest.approx((1.75**2 + 4.0) / 2)  # row 1: nearby is 4.75, which is closer than 2
+
+
+def test_the_penalty_is_the_estimated_divergence(loss: PpoLoss) -> None:
+    plain = _evaluate(loss, weight=[1.0, 1.0])
+    result = _evaluate(replace(loss, kl_penalty=True), weight=[1.0, 1.0], kl_coefficient=3.0)
+    kl = ((0.5 - math.log(1.5)) + (-0.5 - math.log(0.5))) / 2
+    assert float(result.loss - plain.loss) == pytest.approx(3.0 * kl, rel=1e-4)
+    np.testing.assert_allclose(result.metrics, plain.metrics)
+
+
+def test_rows_may_be_sequences(loss: PpoLoss) -> None:
+    flat = _evaluate(loss, weight=[3.0, 1.0])
+    two_steps = {
+        "observation": np.ones((1, 2, 1), np.float32),
+        "action": np.array([[1, 0]]),
+        "log_prob": np.full((1, 2), math.log(0.5), np.float32),
+        "advantage": np.array([[1.0, -1.0]], np.float32),
+        "return": np.array([[1.0, 4.0]], np.float32),
+    }
+    result = _evaluate(replace(loss, steps=2), weight=[[3.0, 1.0]], **two_steps)
+    np.testing.assert_allclose(result.loss, flat.loss, rtol=1e-6)
+    np.testing.assert_allclose(result.metrics, flat.metrics, rtol=1e-6)
+
+
+def test_lengths_of_sequences_are_checked(loss: PpoLoss, box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    with pytest.raises(ConfigError, match="PpoLoss needs steps >= 1, got 0; for rows of one step leave it out"):
+        PpoLoss(loss.policy, steps=0)
+    with pytest.raises(ConfigError, match="PpoLoss of a policy that remembers needs steps"):
+        PpoLoss(ActorCriticPolicy((box(1),), (discrete(2),), recurrent="gru"))
