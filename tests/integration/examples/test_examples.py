@@ -96,3 +96,9 @@ def test_an_archive_becomes_sequences(capsys: pytest.CaptureFixture[str]) -> Non
     loaded, batch = capsys.readouterr().out.splitlines()
     assert loaded == "1020 rows of 20 episodes made 180 sequences"
     assert batch == "a batch: (32, 16, 3), its cores begin at column 5"
+
+
+def test_a_new_loss_agrees_on_three_backends_and_with_finite_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "new_loss.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"loss by {mode}" for mode in ("numpy", "torch", "jax", "gradient")]
