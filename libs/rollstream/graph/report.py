@@ -32,6 +32,7 @@ class BuildReport:
     parameters: numbers in the flat vector.
     declare_s: seconds of the shape pass.
     graph: of a static mode.
+    remarks: what the mode decided by itself, and why.
     """
 
     mode: str
@@ -39,6 +40,7 @@ class BuildReport:
     parameters: int
     declare_s: float
     graph: Compiled | None = None
+    remarks: tuple[str, ...] = ()
 
     @staticmethod
     def of(declared: Declared, *, mode: str) -> BuildReport:
@@ -60,4 +62,4 @@ class BuildReport:
             graph = self.graph
             found = ", from the cache" if graph.cached else ""
             lines.append(f"graph: {graph.nodes} operations, trace {graph.trace_s:.1f} s, compile {graph.compile_s:.1f} s{found}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks])

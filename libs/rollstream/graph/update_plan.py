@@ -15,7 +15,7 @@ from rollstream.graph.losses.loss import Loss
 from rollstream.graph.memory import NO_STATE, Memory
 from rollstream.graph.optimizers.optimizer import Optimizer
 
-__all__ = ["Engine", "EpochEngine", "UpdatePlan", "UpdateState"]
+__all__ = ["Engine", "EpochEngine", "KeepsState", "UpdatePlan", "UpdateState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,4 +112,17 @@ class EpochEngine(Protocol):
 
     def epoch(self, minibatches: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
         """`Engine.step` of each; they are the first ones of those staged last, in order."""
+        ...
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """What an engine may be besides: one whose state lies elsewhere (on a GPU), so that the arrays of the `UpdateState` are copies."""
+
+    def pull(self) -> None:
+        """Copy the state into the arrays, which somebody is about to read."""
+        ...
+
+    def push(self) -> None:
+        """Copy the arrays, which somebody changed, to where the state lies."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 from rollstream.errors import ConfigError
@@ -10,7 +11,7 @@ from rollstream.graph.modes.requirements import require_jax, require_onnx, requi
 
 __all__ = ["MODES", "Mode", "executable_builder"]
 
-Mode = Literal["numpy", "torch", "onnx", "jax"]
+Mode = Literal["numpy", "torch", "torch-graph", "torch-compile", "onnx", "jax"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 
@@ -24,11 +25,18 @@ def executable_builder(mode: Mode, *, device: str = "cpu") -> Build:
         raise ConfigError(f"mode {mode!r} runs on the CPU only, got device {device!r}; use a torch mode")
     if mode == "numpy":
         return NumpyExecutable
-    if mode == "torch":
+    if mode in ("torch", "torch-graph", "torch-compile"):
         require_torch(mode)
-        from rollstream.graph.backends.torch.executable import TorchExecutable
+        from rollstream.graph.backends.torch.tensors import require_device
 
-        return TorchExecutable
+        require_device(device)
+        if mode == "torch":
+            from rollstream.graph.backends.torch.executable import TorchExecutable
+
+            return partial(TorchExecutable, device=device)
+        from rollstream.graph.backends.torch.static_executable import StaticExecutable
+
+        return partial(StaticExecutable, mode=mode, device=device)
     if mode == "onnx":
         require_onnx(mode)
         from rollstream.graph.backends.onnx.executable import OnnxExecutable

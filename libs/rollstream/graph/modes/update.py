@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from rollstream.graph.inputs import flat_inputs
 from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses.loss import Loss
 from rollstream.graph.minibatches import Minibatches
+from rollstream.graph.modes.auto import AutoEngine
 from rollstream.graph.modes.engines import UpdateMode, build_engine
 from rollstream.graph.modes.observer import Observer
-from rollstream.graph.optimizers import Adam, Optimizer
+from rollstream.graph.optimizers import Adam, Optimizer, rate_scale
 from rollstream.graph.report import BuildReport
-from rollstream.graph.update_plan import Engine, EpochEngine, UpdatePlan, UpdateState
+from rollstream.graph.torch_options import Ranks, TorchOptions
+from rollstream.graph.update_plan import Engine, EpochEngine, KeepsState, UpdatePlan, UpdateState
 from rollstream.spaces import Columns
 
 __all__ = ["Update", "UpdateMode", "UpdateResult", "build_update"]
@@ -48,15 +51,15 @@ class Update:
 
     Attributes:
         layout: of the flat vector.
-        report: what was built, and how long it took.
     """
 
     def __init__(self, plan: UpdatePlan, state: UpdateState, engine: Engine, report: BuildReport) -> None:
         self.layout: FlatLayout = plan.layout
-        self.report = report
+        self._report = report
         self._plan = plan
         self._state = state
         self._engine = engine
+        self._keeper = engine if isinstance(engine, KeepsState) else None
         inputs = list(flat_inputs(plan.arguments))
         self._scalars = frozenset(item.name for item in inputs if item.role == "scalar")
         self._batches = Minibatches(inputs, batch_rows=plan.batch_rows)
@@ -67,7 +70,26 @@ class Update:
     @property
     def updates(self) -> int:
         """Updates applied so far."""
+        self._pull()
         return int(self._state.count[0])
+
+    @property
+    def mode(self) -> str:
+        """How updates run now; with `auto` it may change once."""
+        return self._engine.mode if isinstance(self._engine, AutoEngine) else self._report.mode
+
+    @property
+    def recompiles(self) -> int:
+        """How often something was compiled again after it was built: 0, unless something is wrong."""
+        return int(getattr(self._engine, "recompiles", 0))
+
+    @property
+    def report(self) -> BuildReport:
+        """What was built, how long it took, and what `auto` decided so far."""
+        engine = self._engine
+        if not isinstance(engine, AutoEngine):
+            return self._report
+        return replace(self._report, mode=f"auto ({engine.mode})", graph=engine.compiled, remarks=engine.remarks)
 
     def update(self, batch: Columns, *, learning_rate: float, **scalars: float) -> UpdateResult:
         """One update with exactly `batch_rows` rows.
@@ -124,10 +146,12 @@ class Update:
 
     def parameters(self) -> npt.NDArray[np.float32]:
         """The flat vector, float32 [P]; a copy."""
+        self._pull()
         return self._state.parameters.copy()
 
     def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
         """Parameters and the policy's state by name, as copies: what actors need (`Acting.load_tensors`)."""
+        self._pull()
         views = {**self._plan.layout.split(self._state.parameters), **self._plan.state_layout.split(self._state.state)}
         return {name: view.copy() for name, view in views.items()}
 
@@ -140,7 +164,9 @@ class Update:
             return
         if self._observer is None:
             self._observer = Observer(self._plan.loss.policy, memory=self._state.memory(self._plan), rows=self._plan.batch_rows)
+        self._pull()
         self._observer.observe(columns)
+        self._push()
 
     def sync_target(self, *, share: float = 1.0) -> None:
         """Move the target network by `share` of the way to the parameters; 1 copies them (Polyak averaging: e.g. 0.005)."""
@@ -148,13 +174,16 @@ class Update:
             raise ConfigError(f"share of a target sync must lie in (0, 1], got {share}")
         if not self._plan.uses_target:
             raise ConfigError(f"{type(self._plan.loss).__name__} has no target network to synchronize")
+        self._pull()
         if share == 1.0:
             np.copyto(self._state.target, self._state.parameters)
         else:
             np.add(self._state.target, np.float32(share) * (self._state.parameters - self._state.target), out=self._state.target)
+        self._push()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything that the next update depends on, as copies; the same in every mode."""
+        self._pull()
         return {name: array.copy() for name, array in self._stored().items()}
 
     def load_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -174,6 +203,7 @@ class Update:
         self.layout.require_finite(state["parameters"])
         for name, array in stored.items():
             np.copyto(array, state[name])
+        self._push()
 
     def _stored(self) -> dict[str, npt.NDArray[Any]]:
         state = self._state
@@ -198,6 +228,7 @@ class Update:
 
     def _metrics(self) -> dict[str, float]:
         """Read the sums and clear them."""
+        self._pull()
         sums, (applied, skipped) = self._state.sums, self._state.tally.tolist()
         metrics: dict[str, float] = {}
         if applied:
@@ -206,7 +237,18 @@ class Update:
         metrics["skipped_updates"] = float(skipped)
         sums[...] = 0
         self._state.tally[...] = 0
+        self._push()
         return metrics
+
+    def _pull(self) -> None:
+        """Before the arrays of the state are read."""
+        if self._keeper is not None:
+            self._keeper.pull()
+
+    def _push(self) -> None:
+        """After they were written."""
+        if self._keeper is not None:
+            self._keeper.push()
 
 
 def build_update(
@@ -218,6 +260,12 @@ def build_update(
     mode: UpdateMode = "torch",
     seed: int | None = None,
     parameters: npt.NDArray[np.float32] | None = None,
+    rates: Mapping[str, float] | None = None,
+    device: str = "cpu",
+    mixed_precision: bool = False,
+    accumulate: int = 1,
+    ranks: Ranks | None = None,
+    cache: Path | None = None,
     clock: Clock | None = None,
 ) -> Update:
     """Build the whole update of `loss`.
@@ -225,10 +273,16 @@ def build_update(
     Args:
         batch_rows: rows of one minibatch; static.
         max_grad_norm: scale gradients of a larger global norm down to it; None: never.
-        mode: `torch` builds in milliseconds and can be debugged; `torch-graph` takes seconds to compile and is about
-            twice as fast. To train on meanwhile, build it in a thread of yours and `load_state` the other's `state`.
-            Its state continues that of the other (`load_state`).
+        mode: `auto` starts at once and changes over to a compiled update when it is ready and faster (see `modes.auto`); `torch` can
+            be debugged with prints and breakpoints; `torch-graph` and `torch-compile` take seconds to compile; `numpy` needs no
+            torch. The state of one continues that of another (`load_state`).
         seed: of the first parameters; or give `parameters` themselves.
+        rates: factors of the learning rate by pattern of parameter names, see `optimizers.rate_scale`.
+        device: of the torch modes: `cpu`, `cuda`, `cuda:1`, ...
+        mixed_precision: matrix products and convolutions in bfloat16 (torch modes).
+        accumulate: compute each minibatch in so many equal parts (torch modes): a fraction of the memory, the same gradient.
+        ranks: processes that share this update (torch modes), see `torch_ranks`.
+        cache: folder of compiled updates (mode `auto`), see `modes.background.cache_directory`.
 
     Raises:
         ConfigError: the mode cannot be built here; says what to use instead.
@@ -247,14 +301,16 @@ def build_update(
         max_grad_norm=max_grad_norm,
         uses_target=of_loss.uses_target,
         state_layout=declared.state_layout,
+        rate_scale=rate_scale(declared.layout, rates) if rates else None,
     )
+    options = TorchOptions(device=device, mixed_precision=mixed_precision, accumulate=accumulate, ranks=ranks, cache=cache)
     if parameters is None:
         if seed is None:
             raise ConfigError("build_update needs a seed for the first parameters, or the parameters")
         parameters = plan.layout.init(seed)
     plan.layout.require_finite(parameters)
     state = UpdateState.start(plan, parameters)
-    built = build_engine(mode, plan, state, clock=clock or SystemClock())
+    built = build_engine(mode, plan, state, clock=clock or SystemClock(), options=options)
     report = BuildReport.of(of_loss, mode=mode)
     return Update(plan, state, built.engine, report if built.compiled is None else report.compiled(built.compiled))
 

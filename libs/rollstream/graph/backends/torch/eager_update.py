@@ -1,4 +1,4 @@
-"""Updates by torch eager: autograd for the backward pass, then clip and Adam as a few in-place operations on one flat vector.
+"""Updates by torch eager: autograd for the backward pass, then clip and optimizer as a few operations on one flat vector.
 
 Prints and breakpoints inside a loss work. Costs are per operation here, not per number, so everything that can be
 made once is: leaf tensors, minibatch views, buffers.
@@ -8,98 +8,120 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from rollstream.graph.backends.torch.eager_step import optimizer_step
 from rollstream.graph.backends.torch.ops import TorchOps
+from rollstream.graph.backends.torch.program import counting_rows, unpacked
+from rollstream.graph.backends.torch.tensors import StateTensors, split
 from rollstream.graph.inputs import Input, bind
-from rollstream.graph.optimizers.adam import Adam
 from rollstream.graph.scope import Parameters, Scope
+from rollstream.graph.torch_options import TorchOptions
 from rollstream.graph.update_plan import UpdatePlan, UpdateState
 
 __all__ = ["EagerEngine"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some rows of a minibatch: columns by name, and as the loss takes them."""
+
+    columns: Mapping[str, Tensor]
+    bound: Mapping[str, Any]
+
+
 class EagerEngine:
-    """See `rollstream.graph.update_plan.Engine`. All tensors share memory with the arrays of `state`."""
+    """See `rollstream.graph.update_plan.Engine`. On the CPU all tensors share memory with the arrays of `state`."""
 
-    def __init__(self, plan: UpdatePlan, state: UpdateState) -> None:
+    def __init__(self, plan: UpdatePlan, state: UpdateState, *, options: TorchOptions) -> None:
         self._plan = plan
-        self._state = state
-        memory = state.memory(plan)
-        live = {name: torch.from_numpy(view).requires_grad_() for name, view in memory.live_views.items()}
-        frozen, target, remembered = (
-            {name: torch.from_numpy(view) for name, view in views.items()}
-            for views in (memory.live_views, memory.target_views, memory.state_views)
-        )
+        self._options = options
+        self._device = options.device
+        self._state = tensors = StateTensors(state, device=options.device)
+        self.pull, self.push = tensors.pull, tensors.push
+        frozen = split(plan.layout, tensors.parameters)
+        live = {name: part.detach().requires_grad_() for name, part in frozen.items()}
+        target = split(plan.layout, tensors.target) if plan.uses_target else None
+        remembered = split(plan.state_layout, tensors.state)
         self._leaves = list(live.values())
-        self._scope = Scope(TorchOps(), Parameters(live=live, frozen=frozen, target=target, state=remembered))
-        self._adam = _InPlaceAdam(plan, state)
-        self._sums = torch.from_numpy(state.sums)[: len(plan.loss.metric_names)]
-        self._rows: Mapping[str, Tensor] = {}
-
-    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[dict[str, Any]]:
-        columns = {name: torch.split(torch.from_numpy(buffer), self._plan.batch_rows) for name, buffer in buffers.items()}
-        count = len(next(iter(columns.values())))
-        arguments = {
+        ops = TorchOps(device=options.device, mixed=options.mixed_precision)
+        self._scope = Scope(ops, Parameters(live=live, frozen=frozen, target=target, state=remembered))
+        self._step = optimizer_step(plan, tensors, ops)
+        self._gradient = torch.zeros_like(tensors.parameters)
+        self._sums = tensors.sums[: len(plan.loss.metric_names)]
+        self._arguments = {
             name: argument
-            for name, argument in self._plan.arguments.items()
+            for name, argument in plan.arguments.items()
             if not (isinstance(argument, Input) and argument.role == "scalar")
         }
-        return [bind(arguments, {name: parts[number] for name, parts in columns.items()}) for number in range(count)]
+        self._rows: Mapping[str, Tensor] = {}
+
+    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[Sequence[_Part]]:
+        parts = self._options.accumulate
+        size = self._plan.batch_rows // parts
+        columns = {name: torch.split(torch.from_numpy(buffer), size) for name, buffer in buffers.items()}
+        staged = [self._part({name: part[number] for name, part in columns.items()}) for number in range(_count(columns))]
+        return [staged[start : start + parts] for start in range(0, len(staged), parts)]
 
     def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
-        state = self._state
-        result = self._plan.loss.loss(self._scope, **minibatch, **scalars)
-        self._rows = result.rows
-        gradients = torch.autograd.grad(result.loss, self._leaves, allow_unused=True, materialize_grads=True)
-        norm = self._adam.take(gradients)
-        loss = result.loss.item()
+        if len(minibatch) == 1 and self._options.ranks is None:
+            result = self._backward(minibatch[0], scalars)
+            gradient, metrics, loss, self._rows = self._gradient, result.metrics, float(result.loss.item()), result.rows
+        else:
+            gradient, figures = self._mean(minibatch, scalars)
+            metrics, loss = figures[:-1], float(figures[-1].item())
+        norm = float(torch.linalg.vector_norm(gradient).item())
+        tally = self._state.tally
         if not math.isfinite(norm + loss):
-            state.tally[1] += 1
+            tally[1] += 1
             return
-        self._adam.step(norm, learning_rate=learning_rate)
-        state.tally[0] += 1
-        self._sums.add_(result.metrics)
-        state.sums[-2] += loss
-        state.sums[-1] += norm
+        limit = self._plan.max_grad_norm
+        if limit is not None and norm + 1e-6 > limit:
+            gradient.mul_(limit / (norm + 1e-6))  # as `optimizers.clip_scale`
+        self._step(gradient, learning_rate)
+        tally[0] += 1
+        self._sums.add_(metrics)
+        self._state.sums[-2] += loss
+        self._state.sums[-1] += norm
 
     def rows(self) -> Mapping[str, npt.NDArray[Any]]:
-        return {name: column.numpy() for name, column in self._rows.items()}
+        return {name: column.cpu().numpy() for name, column in self._rows.items()}
+
+    def _part(self, columns: Mapping[str, Tensor]) -> _Part:
+        return _Part(columns=columns, bound=bind(self._arguments, columns))
+
+    def _backward(self, part: _Part, scalars: Mapping[str, float]) -> Any:
+        """Gradient of these rows, laid into one vector; and what the loss said."""
+        if self._device != "cpu":
+            part = self._part({name: column.to(self._device) for name, column in part.columns.items()})
+        result = self._plan.loss.loss(self._scope, **part.bound, **scalars)
+        gradients = torch.autograd.grad(result.loss, self._leaves, allow_unused=True, materialize_grads=True)
+        torch.cat([gradient.reshape(-1) for gradient in gradients], out=self._gradient)
+        return result
+
+    def _mean(self, minibatch: Sequence[_Part], scalars: Mapping[str, float]) -> tuple[Tensor, Tensor]:
+        """Gradient, and metrics with the loss, over all parts and all ranks, weighted by the rows that count."""
+        size, figures = self._plan.layout.size, len(self._plan.loss.metric_names) + 1
+        packed = torch.zeros(size + figures + 1, device=self._device)
+        told: list[Mapping[str, Tensor]] = []
+        for part in minibatch:
+            result = self._backward(part, scalars)
+            told.append(result.rows)
+            count = float(counting_rows(part.columns))
+            if count:
+                found = torch.cat([self._gradient, result.metrics, result.loss.detach().reshape(1)])
+                packed[:-1].add_(found, alpha=count)
+                packed[-1] += count
+        self._rows = {name: torch.cat([rows[name] for rows in told]) for name in told[0]}
+        if self._options.ranks is not None:
+            self._options.ranks.add_up(packed)
+        return unpacked(packed, size)
 
 
-class _InPlaceAdam:
-    """`Adam.step` and `optimizers.clipping.clip_scale`, in place and with their scalars computed in Python."""
-
-    def __init__(self, plan: UpdatePlan, state: UpdateState) -> None:
-        assert isinstance(plan.optimizer, Adam)
-        self._plan = plan
-        self._settings = plan.optimizer
-        self._count = state.count
-        self._parameters = torch.from_numpy(state.parameters)
-        self._first, self._second = torch.from_numpy(state.slots).unbind()
-        self._gradient = torch.zeros_like(self._parameters)
-        self._root = torch.zeros_like(self._parameters)
-
-    def take(self, gradients: Sequence[Tensor]) -> float:
-        """Lay the gradients into one vector; its norm."""
-        torch.cat([gradient.view(-1) for gradient in gradients], out=self._gradient)
-        return float(torch.linalg.vector_norm(self._gradient).item())
-
-    def step(self, norm: float, *, learning_rate: float) -> None:
-        settings, limit = self._settings, self._plan.max_grad_norm
-        gradient = self._gradient
-        if limit is not None and norm + 1e-6 > limit:
-            gradient.mul_(limit / (norm + 1e-6))
-        self._count[0] += 1
-        count = int(self._count[0])
-        root_bias = math.sqrt(1.0 - settings.b2**count)
-        self._first.lerp_(gradient, 1.0 - settings.b1)
-        self._second.mul_(settings.b2).addcmul_(gradient, gradient, value=1.0 - settings.b2)
-        torch.sqrt(self._second, out=self._root)
-        # lr/bias1 * m / (sqrt(v)/root_bias + eps), with root_bias multiplied into numerator and denominator: one operation less
-        self._root.add_(settings.epsilon * root_bias)
-        self._parameters.addcdiv_(self._first, self._root, value=-learning_rate * root_bias / (1.0 - settings.b1**count))
+def _count(columns: Mapping[str, Sequence[Tensor]]) -> int:
+    return len(next(iter(columns.values())))
