@@ -260,7 +260,7 @@ def build_update(
     mode: UpdateMode = "torch",
     seed: int | None = None,
     parameters: npt.NDArray[np.float32] | None = None,
-    rates: Mapping[str, float] | None = None,
+    groups: Mapping[str, float] | None = None,
     device: str = "cpu",
     mixed_precision: bool = False,
     accumulate: int = 1,
@@ -277,7 +277,7 @@ def build_update(
             be debugged with prints and breakpoints; `torch-graph` and `torch-compile` take seconds to compile; `numpy` needs no
             torch. The state of one continues that of another (`load_state`).
         seed: of the first parameters; or give `parameters` themselves.
-        rates: factors of the learning rate by pattern of parameter names, see `optimizers.rate_scale`.
+        groups: factors of the learning rate by pattern of parameter names, see `optimizers.rate_scale`.
         device: of the torch modes: `cpu`, `cuda`, `cuda:1`, ...
         mixed_precision: matrix products and convolutions in bfloat16 (torch modes).
         accumulate: compute each minibatch in so many equal parts (torch modes): a fraction of the memory, the same gradient.
@@ -301,7 +301,7 @@ def build_update(
         max_grad_norm=max_grad_norm,
         uses_target=of_loss.uses_target,
         state_layout=declared.state_layout,
-        rate_scale=rate_scale(declared.layout, rates) if rates else None,
+        rate_scale=rate_scale(declared.layout, groups) if groups else None,
     )
     options = TorchOptions(device=device, mixed_precision=mixed_precision, accumulate=accumulate, ranks=ranks, cache=cache)
     if parameters is None:
