@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from rollstream.errors import SpaceError
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.components import Features
 from rollstream.graph.scope import Parameters, Scope
@@ -45,3 +47,12 @@ def test_leaves_of_a_nested_space_stand_side_by_side() -> None:
     )
     columns = {"observation.a": np.array([0.5, -0.5]), "observation.b": np.array([1, 0])}
     assert _features(leaves, columns).tolist() == [[0.5, 0, 1], [-0.5, 1, 0]]
+
+
+def test_a_mask_of_actions_is_no_feature() -> None:
+    mask = Leaf(name="observation.action_mask", kind="multi_binary", dtype="|i1", shape=(3,))
+    speed = Leaf(name="observation.speed", kind="box", dtype="<f4", shape=(1,), low=(-1,), high=(1,))
+    columns = {"observation.action_mask": np.ones((1, 3), np.int8), "observation.speed": np.array([[0.5]], np.float32)}
+    assert _features((mask, speed), columns).tolist() == [[0.5]]
+    with pytest.raises(SpaceError, match=r"observation: needs a leaf besides action_mask, got observation.action_mask"):
+        Features((mask,))
