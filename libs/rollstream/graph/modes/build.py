@@ -85,5 +85,17 @@ def build(
         )
     start_s = timer.monotonic_s()
     made = {api: make(fed, api=api, rows=rows, memory=memory) for api in (fed.apis if apis is None else apis)}
-    report = BuildReport.of(declared, mode=mode).compiled(Compiled(nodes=0, trace_s=0.0, compile_s=timer.monotonic_s() - start_s))
-    return Built(memory=memory, report=report, executables=made)
+    compiled = _compiled(made, total_s=timer.monotonic_s() - start_s)
+    return Built(memory=memory, report=BuildReport.of(declared, mode=mode).compiled(compiled), executables=made)
+
+
+def _compiled(made: Mapping[str, Executable], *, total_s: float) -> Compiled:
+    """What all executables took together; what they do not tell themselves counts as compiling."""
+    told = [report for executable in made.values() if isinstance(report := getattr(executable, "report", None), Compiled)]
+    trace_s = sum(report.trace_s for report in told)
+    return Compiled(
+        nodes=sum(report.nodes for report in told),
+        trace_s=trace_s,
+        compile_s=total_s - trace_s,
+        cached=bool(told) and all(report.cached for report in told),
+    )

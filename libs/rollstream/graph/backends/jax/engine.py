@@ -72,7 +72,7 @@ class JaxEngine:
         self._columns = [item for item in inputs if item.role == "column"]
         self._settings = [LEARNING_RATE, *(item.name for item in inputs if item.role == "scalar")]
         self._values = np.zeros(len(self._settings), np.float32)
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "parameters": state.parameters,
             "slots": state.slots,
             "count": state.count,
@@ -84,7 +84,7 @@ class JaxEngine:
         self._names = tuple(name for name in arrays if name not in self._empty)
         self._shared = tuple(arrays[name] for name in self._names)  # each array that goes in costs 3 µs
         self._row_names: tuple[str, ...] = ()
-        self._rows: tuple[Any, ...] = ()
+        self._rows: Sequence[Any] = ()
         self._buffers: tuple[npt.NDArray[Any], ...] = ()
         self._loops: dict[int, Program] = {}
         examples = [np.zeros(item.full_shape(plan.batch_rows), item.dtype) for item in self._columns]

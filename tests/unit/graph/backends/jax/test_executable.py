@@ -41,6 +41,16 @@ def test_new_parameters_are_seen_without_compiling_again(line: Any, compilations
     assert len(compilations) == made
 
 
+def test_the_report_adds_up_what_tracing_and_compiling_took(line: Any) -> None:
+    built = build(line, mode="jax", rows=2)
+    reports = [executable.report for executable in built.executables.values()]  # type: ignore[attr-defined]
+    graph = built.report.graph
+    assert graph is not None
+    assert graph.nodes == sum(report.nodes for report in reports) > 5
+    assert graph.trace_s == sum(report.trace_s for report in reports) > 0
+    assert graph.compile_s >= sum(report.compile_s for report in reports) > 0
+
+
 def test_state_is_read_and_written_where_it_lies(line: Any) -> None:
     built = build(line, mode="jax", rows=2)
     built.memory.state[:] = [4.0, 8.0]
