@@ -64,6 +64,7 @@ def environment_of(plan: CellPlan, role: Role, *, member: str, number: int, redi
         "PYTHONUNBUFFERED": "1",
     }
     environment.setdefault("MALLOC_ARENA_MAX", "2")  # threads of ours allocate little: more arenas only hold memory
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's; torch's threads are a setting of the learner
     if role != "learner":
         environment = ONE_THREAD | environment
     if role == "control":
