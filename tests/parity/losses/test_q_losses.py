@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,48 +13,11 @@ pytest.importorskip("torch")
 import torch
 
 from rollstream.graph.component_test import component_test
-from rollstream.graph.components import Atoms, Features, Quantiles
-from rollstream.graph.discrete import value_to_index
-from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.losses import CategoricalQLoss, DoubleQLoss, QuantileQLoss
-from rollstream.graph.ops import Array
 from rollstream.graph.policies import QPolicy
-from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Leaf
 
 Leaves = tuple[Leaf, ...]
-
-
-@dataclass(frozen=True)
-class _Distributional:
-    """A head right on the observation."""
-
-    observation: Leaves
-    actions: Leaves
-    head: Atoms | Quantiles
-
-    apis: ClassVar[tuple[str, ...]] = ("output",)
-
-    def arguments(self, api: str) -> Arguments:
-        return {"observation": columns_of(self.observation)}
-
-    @property
-    def action_columns(self) -> tuple[Input, ...]:
-        return columns_of(self.actions)
-
-    @property
-    def support(self) -> np.ndarray:
-        assert isinstance(self.head, Atoms)
-        return self.head.support
-
-    def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
-        return value_to_index(scope.ops, self.actions[0], action["action"])
-
-    @api
-    def output(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
-        return self.head.output(scope.child("head"), Features(self.observation).output(scope.child("features"), observation))
-
-    q_log_probs = q_quantiles = output
 
 
 @pytest.mark.parametrize(("rescale", "conservative"), [(False, 0.0), (True, 0.0), (False, 0.5)])
@@ -117,7 +79,7 @@ def test_c51(box: Leaves, discrete: Leaves, compare: Callable[..., Any]) -> None
         now = log_probs(p, x["observation"])[rows, x["action"] + 1]
         return (x["weight"] * -(target * now).sum(-1)).mean()
 
-    loss = CategoricalQLoss(_Distributional(box, discrete, Atoms(actions=4, atoms=atoms, low=low, high=high)))
+    loss = CategoricalQLoss(QPolicy(box, discrete, hidden=(), distribution="c51", atoms=atoms, low=low, high=high))
     found = compare(loss, plain)
     assert (found.result.rows["td_error"] > 0).all()
     component_test(loss)
@@ -144,6 +106,6 @@ def test_quantile_regression(box: Leaves, discrete: Leaves, compare: Callable[..
                 total = total + (x["weight"] * side * huber / delta).mean() / count
         return total
 
-    loss = QuantileQLoss(_Distributional(box, discrete, Quantiles(actions=4, quantiles=count)), huber_delta=delta)
+    loss = QuantileQLoss(QPolicy(box, discrete, hidden=(), distribution="quantile", atoms=count), huber_delta=delta)
     compare(loss, plain)
     component_test(loss)

@@ -44,22 +44,20 @@ class Evaluates(Acts, Protocol):
         ...
 
 
-class _OneDiscreteAction(Acts, Protocol):
+class ActionValues(Acts, Protocol):
+    """Values the actions of one Discrete leaf: `QPolicy`."""
+
     def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
         """Choice 0 to A-1 of each action, int64 [B]."""
         ...
 
-
-class ActionValues(_OneDiscreteAction, Protocol):
-    """Values the actions of one Discrete leaf: `QPolicy`."""
-
     def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
-        """[B, A]."""
+        """[B, A]; far below all others where a mask forbids an action."""
         ...
 
 
-class AtomValues(_OneDiscreteAction, Protocol):
-    """Knows how likely each of K returns is.
+class AtomValues(ActionValues, Protocol):
+    """Knows how likely each of K returns is: `QPolicy` with distribution `c51`.
 
     Attributes:
         support: the returns, in equal steps, float32 [K].
@@ -73,8 +71,8 @@ class AtomValues(_OneDiscreteAction, Protocol):
         ...
 
 
-class QuantileValues(_OneDiscreteAction, Protocol):
-    """Knows K quantiles of the return, at (k + 1/2) / K."""
+class QuantileValues(ActionValues, Protocol):
+    """Knows K quantiles of the return, at (k + 1/2) / K: `QPolicy` with distribution `quantile`."""
 
     def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
         """[B, A, K]."""

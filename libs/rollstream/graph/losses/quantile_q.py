@@ -70,8 +70,7 @@ class QuantileQLoss:
         ops, policy = scope.ops, self.policy
         quantiles = policy.q_quantiles(scope, observation=observation)
         now = chosen(ops, quantiles, policy.action_index(scope, action))
-        preferred = policy.q_quantiles(scope.without_gradient(), observation=next_observation)
-        best = ops.argmax(ops.mean(preferred, axis=-1))
+        best = ops.argmax(policy.q_values(scope.without_gradient(), observation=next_observation))
         after = chosen(ops, policy.q_quantiles(scope.target(), observation=next_observation), best)
         target = reward[:, None] + discount[:, None] * after
         each = quantile_huber(ops, target, now, delta=self.huber_delta)

@@ -64,6 +64,9 @@ class _Table:
         logits = scope.parameter("logits", (2, 3), Constant()) + observation["observation"][:, :, None] * 0.0
         return scope.ops.log_softmax(logits)
 
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        return scope.ops.sum(scope.ops.exp(self.q_log_probs(scope, observation=observation)) * self.support, axis=-1)
+
 
 def test_the_online_network_chooses_and_the_target_network_tells_the_distribution(
     evaluated: Callable[..., LossResult], box: Callable[..., Leaf], discrete: Callable[..., Leaf]

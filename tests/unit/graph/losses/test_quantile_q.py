@@ -55,6 +55,9 @@ class _Table:
     def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
         return scope.parameter("quantiles", (2, 2), Constant()) + observation["observation"][:, :, None] * 0.0
 
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        return scope.ops.mean(self.q_quantiles(scope, observation=observation), axis=-1)
+
 
 def test_the_online_network_chooses_and_the_target_network_tells_the_quantiles(
     evaluated: Callable[..., LossResult], box: Callable[..., Leaf], discrete: Callable[..., Leaf]
