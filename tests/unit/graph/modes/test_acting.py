@@ -103,7 +103,7 @@ def test_settings_that_the_policy_does_not_take_are_refused(
 
 def test_a_mode_or_batch_that_does_not_exist_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
     policy = QPolicy((box(4),), (discrete(2),))
-    with pytest.raises(ConfigError, match="unknown acting mode 'onyx'; known: auto, numpy, torch, onnx"):
+    with pytest.raises(ConfigError, match="unknown acting mode 'onyx'; known: auto, numpy, torch"):
         build_acting(policy, batch=1, mode="onyx")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="batch must be >= 1, got 0"):
         build_acting(policy, batch=0)
@@ -165,7 +165,8 @@ def test_new_weights_reach_what_a_mode_has_packed(generator: np.random.Generator
     for seed in (0, 1, 2):
         for acting in (packed, plain):
             acting.load(acting.layout.init(seed))
-        found = packed.act(image, generator)["value"]
+        for _ in range(100):  # as parameters are inputs, and as they are packed
+            found = packed.act(image, generator)["value"]
         np.testing.assert_allclose(found, plain.act(image, generator)["value"], rtol=1e-5)
         np.testing.assert_allclose(packed.values(image), found, rtol=1e-5)
         seen.append(found)

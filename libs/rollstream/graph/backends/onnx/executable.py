@@ -7,38 +7,34 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import onnxruntime
 
-from rollstream.graph.backends.onnx.trace import trace
+from rollstream.graph.backends.onnx.trace import Traced, trace
 from rollstream.graph.declare import Component
 from rollstream.graph.executable import empty_inputs
 from rollstream.graph.memory import Memory
 
-__all__ = ["OnnxExecutable", "PackedOnnxExecutable", "session_of"]
+__all__ = ["PACK_AFTER_ROWS", "OnnxExecutable", "PackedOnnxExecutable", "session_of"]
+
+PACK_AFTER_ROWS = 96
+"""Rows after which packing parameters pays: it costs 8 to 15 ms, and saves 0.08 to 0.1 ms a row (docs/decisions/0019)."""
 
 
 class OnnxExecutable:
     """See `rollstream.graph.executable.Build`. Parameters and state are inputs, so they are read where they lie."""
 
-    packed = False
-
     def __init__(self, component: Component, *, api: str, rows: int, memory: Memory) -> None:
         self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(component.arguments(api), rows=rows)
-        traced = trace(component, api=api, rows=rows, memory=memory, constant=lambda kind: self.packed and kind != "state")
+        traced = trace(component, api=api, rows=rows, memory=memory, constant=lambda _: False)
         state = memory.state_views
         self._outputs = {name: np.zeros(value.shape, value.dtype) for name, value in traced.outputs.items()}
         fresh = {name: np.zeros(value.shape, value.dtype) for name, value in traced.written.items()}
         self._written = [(state[name], array) for name, array in fresh.items()]
-        self._used = traced.used
-        self._model = traced.graph.model(
-            {f"={name}": value for name, value in traced.outputs.items()}
-            | {f"={name}:new": value for name, value in traced.written.items()}
-        )
-        self._sources = {**self.inputs, **traced.used}
-        self._results = {f"={name}": array for name, array in self._outputs.items()} | {
-            f"={name}:new": array for name, array in fresh.items()
+        self._results = {_given(name): array for name, array in self._outputs.items()} | {
+            _new(name): array for name, array in fresh.items()
         }
-        self._open()
+        self._session, self._binding = self._bound(_model(traced), traced.used)
 
     def run(self) -> Mapping[str, npt.NDArray[Any]]:
         self._session.run_with_iobinding(self._binding)
@@ -46,37 +42,52 @@ class OnnxExecutable:
             np.copyto(state, fresh)
         return self._outputs
 
-    def _open(self) -> None:
-        self._session = session_of(self._model.SerializeToString())
-        self._binding = self._session.io_binding()
-        for item in self._session.get_inputs():
-            array = self._sources[item.name]
-            self._binding.bind_input(item.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    def _bound(self, model: onnx.ModelProto, used: Mapping[str, npt.NDArray[Any]]) -> tuple[Any, Any]:
+        """A session, tied to the buffers of this executable."""
+        session = session_of(model.SerializeToString())
+        binding = session.io_binding()
+        for item in session.get_inputs():
+            array = self.inputs[item.name] if item.name in self.inputs else used[item.name]
+            binding.bind_input(item.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
         for name, array in self._results.items():
-            self._binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+            binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        return session, binding
 
 
 class PackedOnnxExecutable(OnnxExecutable):
-    """Parameters are constants of the model, so that ONNX Runtime lays them out for its kernels once and not at each run.
+    """Becomes one with parameters as constants, which ONNX Runtime lays out for its kernels once and not at each run.
 
-    Whoever changes parameters has to say so by `repack`; the model is then made again at the next run.
+    Whoever changes parameters has to say so by `repack`. After that they are inputs again, until so many rows were run that making
+    the session anew pays (`PACK_AFTER_ROWS`): an actor that gets new weights every few steps never pays for what it does not use.
     """
 
-    packed = True
-    _stale = False
+    def __init__(self, component: Component, *, api: str, rows: int, memory: Memory) -> None:
+        super().__init__(component, api=api, rows=rows, memory=memory)
+        self._plain = self._session, self._binding
+        self._rows = rows
+        self._rows_since_change: int | None = 0
+        traced = trace(component, api=api, rows=rows, memory=memory, constant=lambda kind: kind != "state")
+        self._used = traced.used
+        self._model = _model(traced)
 
     def repack(self) -> None:
         """The parameters have changed."""
-        self._stale = True
+        self._session, self._binding = self._plain
+        self._rows_since_change = 0
 
     def run(self) -> Mapping[str, npt.NDArray[Any]]:
-        if self._stale:
-            for constant in self._model.graph.initializer:
-                if constant.name in self._used:
-                    constant.raw_data = self._used[constant.name].tobytes()
-            self._open()
-            self._stale = False
+        if self._rows_since_change is not None:
+            self._rows_since_change += self._rows
+            if self._rows_since_change > PACK_AFTER_ROWS:
+                self._pack()
         return super().run()
+
+    def _pack(self) -> None:
+        for constant in self._model.graph.initializer:
+            if constant.name in self._used:
+                constant.raw_data = self._used[constant.name].tobytes()
+        self._session, self._binding = self._bound(self._model, self._used)
+        self._rows_since_change = None
 
 
 def session_of(model: bytes) -> onnxruntime.InferenceSession:
@@ -86,3 +97,17 @@ def session_of(model: bytes) -> onnxruntime.InferenceSession:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _model(traced: Traced) -> onnx.ModelProto:
+    outputs = {_given(name): value for name, value in traced.outputs.items()}
+    return traced.graph.model(outputs | {_new(name): value for name, value in traced.written.items()})
+
+
+def _given(column: str) -> str:
+    """Name of an output; inputs may have the column's own."""
+    return f"={column}"
+
+
+def _new(state: str) -> str:
+    return f"={state}:new"

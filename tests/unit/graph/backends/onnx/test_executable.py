@@ -18,7 +18,7 @@ from rollstream.graph.scope import Scope, api
 
 pytest.importorskip("onnxruntime")
 
-from rollstream.graph.backends.onnx.executable import OnnxExecutable, PackedOnnxExecutable
+from rollstream.graph.backends.onnx.executable import PACK_AFTER_ROWS, OnnxExecutable, PackedOnnxExecutable
 
 ROWS = Input(name="x", shape=(2,))
 
@@ -104,21 +104,43 @@ def test_new_state_is_written_where_the_old_one_lies() -> None:
     assert memory.state.tolist() == [9.0, 13.0]
 
 
+def _run_until_packed(executable: PackedOnnxExecutable) -> None:
+    for _ in range(PACK_AFTER_ROWS + 1):
+        executable.run()
+
+
 def test_packed_parameters_change_when_it_is_said() -> None:
     memory = _memory()
     executable = PackedOnnxExecutable(Sum(), api="output", rows=1, memory=memory)
     executable.inputs["x"][...] = [[1.0, -1.0]]
-    assert executable.run()["output"].tolist() == [[4.0, 0.0]]
-    memory.flat[...] = [3.0, 5.0]
+    for flat, expected in (([2.0, 2.0], [4.0, 0.0]), ([3.0, 5.0], [6.0, 0.0]), ([4.0, 5.0], [8.0, 0.0])):
+        memory.flat[...] = flat
+        executable.repack()
+        assert executable.run()["output"].tolist() == [expected]
+        _run_until_packed(executable)
+        assert executable.run()["output"].tolist() == [expected]
+
+
+def test_parameters_are_packed_once_that_pays_and_not_before() -> None:
+    memory = _memory()
+    executable = PackedOnnxExecutable(Sum(), api="output", rows=PACK_AFTER_ROWS, memory=memory)
+    executable.inputs["x"][...] = 1.0
+    executable.run()
+    memory.flat[...] = 5.0
+    assert executable.run()["output"][0].tolist() == [10.0, 10.0]  # the second run packs what is there
+    memory.flat[...] = 7.0
+    assert executable.run()["output"][0].tolist() == [10.0, 10.0]  # packed: a change has to be said
     executable.repack()
-    assert executable.run()["output"].tolist() == [[6.0, 0.0]]
+    assert executable.run()["output"][0].tolist() == [14.0, 14.0]
 
 
 def test_packed_executables_read_state_where_it_lies() -> None:
     memory = _memory()
     executable = PackedOnnxExecutable(Sum(), api="observe", rows=1, memory=memory)
+    _run_until_packed(executable)
     memory.state[...] = 5.0
     assert executable.run()["output"].tolist() == [5.0, 5.0]
+    assert memory.state.tolist() == [5.0, 5.0]
 
 
 @pytest.mark.parametrize(
