@@ -113,7 +113,8 @@ class Policy:
     def extras(self, observation: Columns) -> Columns:
         """The extra columns of observations [N, ...] that follow the last `act`, where nothing is done; it remembers nothing."""
         out = self._acting.act(self._remembering(observation), self._generator, **self._scalars)
-        return {column.name: self._memory.get(column.name, out[column.name]) for column in self._extra}
+        memory = {name: state.copy() for name, state in self._memory.items()}
+        return {column.name: memory.get(column.name, out[column.name]) for column in self._extra}
 
     def greedy(self, observation: Columns) -> Columns:
         """The most probable (or most valuable) actions [N]."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.algorithms.dqn.config import DqnConfig
+from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.schedule import linear
 from rollstream.graph import Adam, DoubleQLoss, QPolicy, build_update
 from rollstream.learning import Learned, LearningAgent, SampledItems
@@ -40,6 +41,7 @@ class DqnAgent:
             activation=config.activation,
             convolutions=config.convolutions,
             channels=config.channels,
+            preprocessing=preprocessing(observation, config.preprocessing, channels=config.channels),
             dueling=config.dueling,
         )
 
@@ -89,6 +91,7 @@ class _DqnLearning:
             over_steps=config.learning_rate_decay_steps,
         )
         result = self._update.update(batch.columns, learning_rate=rate)
+        self._update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
         priority = np.abs(result.outputs["td_error"]) + np.float32(PRIORITY_FLOOR)
         return Learned(updates=1, metrics={**result.metrics, "learning_rate": rate}, columns={"td_error": priority})
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
+from rollstream.graph.components.preprocessing import Chains
 from rollstream.graph.components.torso import Convolutions
 from rollstream.graph.modes.engines import UpdateMode
 
@@ -70,6 +71,8 @@ class DqnConfig(Frozen):
     """Non-linearity of the hidden layers; relu is usual for values."""
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
+    preprocessing: Chains = Field(default_factory=dict)
+    """What is done to each leaf of the observation before the networks see it, by its name, e.g. {"observation": ["grayscale"]}."""
     convolutions: Convolutions | None = None
     """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
     channels: Channels = "auto"

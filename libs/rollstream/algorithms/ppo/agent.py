@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.schedule import linear
 from rollstream.errors import ConfigError
@@ -36,6 +37,9 @@ class PpoAgent:
             activation=config.activation,
             convolutions=config.convolutions,
             channels=config.channels,
+            preprocessing=preprocessing(
+                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
+            ),
             shared_torso=config.shared_torso,
             bounds=config.box_bounds,
             autoregressive=config.autoregressive,
@@ -87,6 +91,7 @@ class _PpoLearning:
             value_coefficient=config.value_coefficient,
             entropy_coefficient=config.entropy_coefficient,
         )
+        self._update.observe(columns)  # afterwards: actions are judged by the statistics with which they were chosen
         updates = config.epochs * -(-batch.rows // config.batch_rows)
         return Learned(updates=updates, metrics={**metrics, "learning_rate": rate})
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
+from rollstream.graph.components.preprocessing import Chains
 from rollstream.graph.components.torso import Convolutions
 from rollstream.graph.modes.engines import UpdateMode
 from rollstream.graph.policies import BoxBounds
@@ -46,6 +47,10 @@ class PpoConfig(Frozen):
     """Policy and value head share their hidden layers: half the work, but value errors then move the policy's features."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Non-linearity of the hidden layers; tanh is the steadier one for PPO."""
+    preprocessing: Chains = Field(default_factory=dict)
+    """What is done to each leaf of the observation before the networks see it, by its name, e.g. {"observation": ["grayscale"]}."""
+    normalize_observations: bool = False
+    """Bring observation numbers (not images) to mean 0 and deviation 1 by running statistics; worth it where scales differ."""
     convolutions: Convolutions | None = None
     """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
     channels: Channels = "auto"

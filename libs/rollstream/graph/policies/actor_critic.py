@@ -204,8 +204,7 @@ class ActorCriticPolicy:
     @api
     def observe(self, scope: Scope, *, observation: Mapping[str, Array], weight: Array) -> dict[str, Array]:
         """Take rows of weight [B] (0: padding) into the statistics of a normalizer. For the learner alone."""
-        if self.preprocessing is None:
-            raise ConfigError("ActorCriticPolicy.observe: this policy keeps no statistics; give it a preprocessing that does")
+        assert self.preprocessing is not None, "observe is an API only with preprocessing that keeps statistics"
         self.preprocessing.observe(scope.child(PREPROCESSING), observation, weight)
         return {}
 

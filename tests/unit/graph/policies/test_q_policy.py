@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rollstream.graph import Acting, QPolicy, build_acting
+from rollstream.errors import ConfigError
+from rollstream.graph import Acting, QPolicy, build_acting, declare
+from rollstream.graph.backends.numpy_ops import NumpyOps
+from rollstream.graph.component_test import component_test
 from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
+from rollstream.graph.scope import Scope
 from rollstream.spaces import Leaf
 
 ROWS = 4000
@@ -57,3 +62,45 @@ def test_action_values_are_given_for_all_actions(policy: QPolicy, acting: Acting
     assert reference(policy, api="q_values", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs).tolist() == [
         [1, 3, 5, -1]
     ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"dueling": True}, {"distribution": "c51", "atoms": 5}, {"distribution": "quantile"}])
+def test_modes_agree_and_slopes_are_right(
+    settings: dict[str, Any], box: Callable[..., Leaf], discrete: Callable[..., Leaf]
+) -> None:
+    component_test(QPolicy((box(3),), (discrete(4, start=2),), hidden=(8,), **settings), modes=("numpy", "torch"))
+
+
+def test_action_values_are_means_of_their_distributions(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    inputs = {"observation": np.ones((1, 2), np.float32)}
+    for distribution in ("c51", "quantile"):
+        policy = QPolicy((box(2),), (discrete(3),), hidden=(8,), distribution=distribution, atoms=7, low=-2.0, high=4.0)  # type: ignore[arg-type]
+        layout = declare(policy).layout
+        memory = Memory(layout=layout, flat=layout.init(0))
+        values = reference(policy, api="q_values", memory=memory, inputs=inputs)
+        if distribution == "c51":
+            probability = np.exp(reference(policy, api="q_log_probs", memory=memory, inputs=inputs))
+            assert policy.support.tolist() == [-2, -1, 0, 1, 2, 3, 4]
+            np.testing.assert_allclose(values, probability @ policy.support, rtol=1e-5)
+        else:
+            quantiles = reference(policy, api="q_quantiles", memory=memory, inputs=inputs)
+            np.testing.assert_allclose(values, quantiles.mean(-1), rtol=1e-5, atol=1e-6)
+
+
+def test_what_the_head_does_not_know_is_refused(policy: QPolicy, box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    inputs = {"observation": np.ones((1, 1), np.float32)}
+    layout = declare(policy).layout
+    memory = Memory(layout=layout, flat=layout.init(0))
+    with pytest.raises(ConfigError, match="QPolicy.q_log_probs: needs distribution='c51', this policy has None"):
+        reference(policy, api="q_log_probs", memory=memory, inputs=inputs)
+    with pytest.raises(ConfigError, match="QPolicy.q_quantiles: needs distribution='quantile', this policy has None"):
+        reference(policy, api="q_quantiles", memory=memory, inputs=inputs)
+    with pytest.raises(ConfigError, match="QPolicy.support: needs distribution='c51', this policy has None"):
+        _ = policy.support
+    with pytest.raises(ConfigError, match="dueling quantiles are not there; use dueling=False"):
+        QPolicy((box(1),), (discrete(4),), dueling=True, distribution="quantile")
+
+
+def test_indices_of_actions_are_counted_from_the_start(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    policy = QPolicy((box(1),), (discrete(3, start=-1),), hidden=())
+    assert policy.action_index(Scope(NumpyOps()), {"action": np.array([-1, 1])}).tolist() == [0, 2]
