@@ -73,7 +73,7 @@ class Backward:
     """What gradient rules work with: sends what they compute to where it belongs."""
 
     def __init__(self, tape: Tape) -> None:
-        self.do = tape.do
+        self.do = tape.record  # nothing reads a gradient before the first replay
         self._cotangents: dict[int, _Cotangent] = {}
 
     def taken(self, made: Made) -> NDArray | None:
