@@ -1,7 +1,7 @@
 """Acting: a policy's `act`, `greedy` and `values` with one set of weights, in any mode that can run an API.
 
 Which mode `auto` takes was measured (docs/decisions/0019-onnx-from-the-op-table.md): NumPy, which needs nothing in the process, unless the
-policy has convolutions and ONNX Runtime is there, which is then two to four times faster.
+policy has convolutions and ONNX Runtime is there, which is then 1.6 to 2.4 times faster.
 """
 
 from __future__ import annotations
