@@ -48,14 +48,6 @@ class _Moving:
     rows: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Minibatch:
-    """Number `place` of those that were staged."""
-
-    place: int
-    columns: tuple[npt.NDArray[Any], ...]
-
-
 class JaxEngine:
     """See `rollstream.graph.update_plan.Engine`; it also runs epochs. Compiles when it is made, and when `stage` is given more
     minibatches than before; never in between.
@@ -83,41 +75,37 @@ class JaxEngine:
         self._empty = {name: array for name, array in arrays.items() if not array.size}
         self._names = tuple(name for name in arrays if name not in self._empty)
         self._shared = tuple(arrays[name] for name in self._names)  # each array that goes in costs 3 µs
-        self._row_names: tuple[str, ...] = ()
+        self._row_shapes: Mapping[str, Any] = {}
         self._rows: Sequence[Any] = ()
         self._buffers: tuple[npt.NDArray[Any], ...] = ()
-        self._loops: dict[int, Program] = {}
+        self._loop: Program | None = None
         examples = [np.zeros(item.full_shape(plan.batch_rows), item.dtype) for item in self._columns]
         self._one = self._compile(self._update_once, examples)
         self.report: Compiled = self._one.report
 
-    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[_Minibatch]:
+    def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[tuple[npt.NDArray[Any], ...]]:
         size = self._plan.batch_rows
         self._buffers = tuple(buffers[item.name] for item in self._columns)
         count = len(self._buffers[0]) // size
-        if count > 1 and count not in self._loops:
-            self._loops[count] = self._compile(self._update_each, [np.zeros((), np.int64), *self._buffers])
-        return [
-            _Minibatch(place=place, columns=tuple(buffer[place * size : (place + 1) * size] for buffer in self._buffers))
-            for place in range(count)
-        ]
+        if count > 1:
+            self._loop = self._compile(self._update_each, [np.zeros((), np.int64), *self._buffers])
+        return [tuple(buffer[place * size : (place + 1) * size] for buffer in self._buffers) for place in range(count)]
 
     def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
         self._set(learning_rate, scalars)
-        self._take(self._one(*self._shared, *minibatch.columns), updates=1)
+        self._take(self._one(*self._shared, *minibatch), updates=1)
 
     def epoch(self, minibatches: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
         """`step` of each; the minibatches are the first ones of those staged last, in order."""
-        if len(minibatches) == 1:
+        count = len(minibatches)
+        if count == 1 or self._loop is None:
             self.step(minibatches[0], learning_rate=learning_rate, scalars=scalars)
             return
         self._set(learning_rate, scalars)
-        staged = len(self._buffers[0]) // self._plan.batch_rows
-        found = self._loops[staged](*self._shared, np.asarray(len(minibatches)), *self._buffers)
-        self._take(found, updates=len(minibatches))
+        self._take(self._loop(*self._shared, np.asarray(count), *self._buffers), updates=count)
 
     def rows(self) -> Mapping[str, npt.NDArray[Any]]:
-        return {name: np.asarray(column) for name, column in zip(self._row_names, self._rows, strict=True)}
+        return {name: np.asarray(column) for name, column in zip(self._row_shapes, self._rows, strict=True)}
 
     def _set(self, learning_rate: float, scalars: Mapping[str, float]) -> None:
         self._values[0] = learning_rate
@@ -152,10 +140,8 @@ class JaxEngine:
         def update(place: Any, moving: _Moving) -> _Moving:
             return self._update(moving, shared, [lax.dynamic_slice_in_dim(buffer, place * size, size) for buffer in buffers])
 
-        first = self._start(shared, rows=())
-        rows = jax.eval_shape(lambda moving: update(0, moving), first).rows
-        start = self._start(shared, rows=tuple(jnp.zeros(row.shape, row.dtype) for row in rows))
-        return _given(lax.fori_loop(0, count, update, start))
+        rows = tuple(jnp.zeros(shape, dtype) for shape, dtype in self._row_shapes.values())
+        return _given(lax.fori_loop(0, count, update, self._start(shared, rows=rows)))
 
     def _named(self, arguments: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
         """What each update shares, by name, and the arguments after it."""
@@ -188,7 +174,7 @@ class JaxEngine:
         def objective(learned: Mapping[str, Any]) -> tuple[Any, tuple[Any, tuple[Any, ...]]]:
             parameters = Parameters(live=learned, frozen=fixed.frozen, target=fixed.target, state=fixed.state)
             result = plan.loss.loss(Scope(ops, parameters), **arguments)
-            self._row_names = tuple(result.rows)
+            self._row_shapes = {name: (row.shape, row.dtype) for name, row in result.rows.items()}
             return result.loss, (result.metrics, tuple(result.rows.values()))
 
         (loss, (metrics, rows)), slopes = jax.value_and_grad(objective, has_aux=True)(live)
