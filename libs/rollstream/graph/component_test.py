@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.graph.backends.numpy_api_gradient import api_gradient
 from rollstream.graph.backends.numpy_held import HeldOps
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.declare import Component, declare
@@ -197,7 +198,9 @@ def _compare_slopes(case: _Case, generator: np.random.Generator, tolerance: floa
         inputs=case.inputs,
         cotangents=cotangents,
     )
-    worst = 0.0
+    by_tape = api_gradient(case.component, api=case.api, memory=case.memory, inputs=case.inputs, cotangents=cotangents)
+    where = f"{_name(case.component)}.{case.api}, gradient in mode numpy"
+    worst = _difference(where, by_tape, by_autograd, tolerance=tolerance)
     for _ in range(DIRECTIONS):
         direction = generator.standard_normal(case.memory.layout.size)
         direction /= np.linalg.norm(direction)
