@@ -25,10 +25,3 @@ def test_the_gradient_of_a_dense_layer_worked_by_hand() -> None:
         cotangents={"output": np.array([[1], [10]], np.float32)},
     )
     assert found.tolist() == [31.0, 42.0, 11.0]
-
-
-def test_outputs_without_parameters_have_none() -> None:
-    layer = with_spaces(Dense(features=1), {"output": {"x": Input(name="x", shape=(2,))}})
-    memory = Memory(layout=declare(layer).layout, flat=np.ones(3, np.float32))
-    inputs, nothing = {"x": np.ones((1, 2), np.float32)}, np.zeros((1, 1), np.float32)
-    assert api_gradient(layer, api="output", memory=memory, inputs=inputs, cotangents={"output": nothing}).tolist() == [0, 0, 0]
