@@ -27,6 +27,8 @@ class EnvironmentSpec(Frozen):
     """How copies are batched; `auto` takes the environment's own vector form when it has one, else `sync`."""
     autoreset: Literal["auto", "next_step", "same_step", "disabled"] = "auto"
     """Gymnasium's autoreset mode; `auto` takes what is native. Rows are identical in all modes."""
+    out_of_bounds: Literal["ignore", "warn", "clip", "error"] = "ignore"
+    """What happens to observations outside of the bounds of their space; `ignore` because simulators round, and it is free."""
     max_episode_steps: int | None = Field(default=None, ge=1)
     """Environment steps after which an episode is truncated; None keeps the environment's own limit."""
 

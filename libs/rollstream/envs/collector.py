@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock
+from rollstream.envs.constant import ConstantColumns
 from rollstream.envs.recording import (
     EpisodeTally,
     ExtraFinals,
@@ -93,6 +94,7 @@ class Collector:
         self._continuous = [leaf.name for leaf in environment.action_leaves if np.dtype(leaf.dtype).kind == "f"]
         self._recording = self._new_recording(1)
         self._tally = EpisodeTally(envs=environment.envs)
+        self._constant = ConstantColumns(self._observation, name=environment.name)
         self._first = np.ones(environment.envs, np.bool_)
         self._already_final = np.zeros(environment.envs, np.bool_)
         self._vector_steps = 0
@@ -134,6 +136,7 @@ class Collector:
                 extras = self._extras_of(recording.observations[step + 1], result.final)
                 finals.append((step, result.final, extras))
         self._require_finite_recording(recording, steps, version)
+        self._constant.see(recording.columns, done=recording.terminated | recording.truncated)
         for name in self._extras:
             for step in _broken_steps(recording.columns[name]):
                 values = recording.columns[name][step]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import EnvironmentSpec
+from rollstream.envs.bounds import BoundedEnvironment
 from rollstream.envs.entry_point import ENVPOOL_PREFIX, import_named, is_entry_point, require_allowed, resolve
 from rollstream.envs.envpool import make_envpool
 from rollstream.envs.faults import USER_ERRORS, environment_fault
@@ -76,17 +77,14 @@ def make_environment(
     import gymnasium
 
     try:
-        if spec.id.startswith(ENVPOOL_PREFIX):
-            return make_envpool(spec, seeds=request.seeds)
-        if is_entry_point(spec.id):
-            return _from_entry_point(request)
-        return _from_registry(request)
+        environment = _made(request)
     except RollstreamError:
         raise
     except (TypeError, gymnasium.error.Error) as error:
         raise ConfigError(f"environment {spec.id!r} cannot be built with kwargs {spec.kwargs}: {error}") from error
     except USER_ERRORS as error:
         raise environment_fault(spec.id, "its constructor", error) from error
+    return environment if spec.out_of_bounds == "ignore" else BoundedEnvironment(environment, out_of_bounds=spec.out_of_bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +98,13 @@ class Request:
     allow: tuple[str, ...]
     step_deadline_s: float
     clock: Clock
+
+
+def _made(request: Request) -> VectorEnvironment:
+    spec = request.spec
+    if spec.id.startswith(ENVPOOL_PREFIX):
+        return make_envpool(spec, seeds=request.seeds)
+    return _from_entry_point(request) if is_entry_point(spec.id) else _from_registry(request)
 
 
 def _from_registry(request: Request) -> VectorEnvironment:
