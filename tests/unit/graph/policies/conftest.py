@@ -14,9 +14,7 @@ from rollstream.acting import Policy
 from rollstream.graph import Acting, build_acting
 from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
-from rollstream.spaces import Columns, leaves
-
-OBSERVATION = leaves(spaces.Box(-1.0, 1.0, (3,)), "observation")
+from rollstream.spaces import Columns
 
 ACTIONS: Mapping[str, gymnasium.Space[Any]] = {
     "discrete": spaces.Discrete(3),
@@ -42,6 +40,12 @@ ACTIONS: Mapping[str, gymnasium.Space[Any]] = {
 def actions(request: pytest.FixtureRequest) -> gymnasium.Space[Any]:
     """Every kind of action space in turn."""
     return ACTIONS[request.param]
+
+
+@pytest.fixture
+def nested() -> gymnasium.Space[Any]:
+    """A Dict with a Tuple inside."""
+    return ACTIONS["nested"]
 
 
 class Trained:

@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from tests.unit.graph.policies.conftest import ACTIONS
 
 from rollstream.graph import ActorCriticPolicy
 from rollstream.graph.component_test import component_test
@@ -72,8 +71,8 @@ def test_taped_numpy_and_torch_agree_and_slopes_are_right(policy: ActorCriticPol
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))
-def test_all_quick_modes_agree_on_a_nested_space(form: str) -> None:
-    component_test(ActorCriticPolicy(OBSERVATION, leaves(ACTIONS["nested"], "action"), hidden=(8,), **FORMS[form]))
+def test_all_quick_modes_agree_on_a_nested_space(form: str, nested: gymnasium.Space[Any]) -> None:
+    component_test(ActorCriticPolicy(OBSERVATION, leaves(nested, "action"), hidden=(8,), **FORMS[form]))
 
 
 def test_rows_hold_what_evaluation_reads(policy: ActorCriticPolicy) -> None:
