@@ -89,6 +89,7 @@ class ServedPolicies:
 
     Args:
         inspect: the spaces of an environment; None when it cannot be known here.
+        make: the agent of an algorithm, as `rollstream.algorithms.make_agent`.
         draw: a seed for a request that has none.
     """
 
@@ -97,10 +98,12 @@ class ServedPolicies:
         store: Store,
         *,
         inspect: Callable[[EnvironmentSpec], Inspected | None],
+        make: Callable[..., Agent] = make_agent,
         draw: Callable[[], int] = lambda: secrets.randbits(53),
     ) -> None:
         self._store = store
         self._inspect = inspect
+        self._make = make
         self._draw = draw
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -150,7 +153,7 @@ class ServedPolicies:
                 kind="no-spaces",
             )
         observation = inspected.observation_leaves
-        agent = make_agent(spec.algorithm, spec.settings, observation=observation, actions=inspected.action_leaves)
+        agent = self._make(spec.algorithm, spec.settings, observation=observation, actions=inspected.action_leaves)
         memory = [column for column in agent.extra_columns if column.name.startswith(f"{MEMORY}.")]
         return _Known(
             agent=agent,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rollstream.acting import Policy
-from rollstream.algorithms import make_agent
-from rollstream.config import EnvironmentSpec
-from rollstream.envs import inspect_environment
-from rollstream.graph import build_acting, declare
-from rollstream.seeding import child_generator
-from rollstream.spaces import columns_from_json, json_from_columns
-from rollstream.store import Experiments, Store
-from rollstream.weights import WeightStore
+sys.path.insert(0, str(Path(__file__).parent))
 
-TOYS = "rollstream.envs.toy"
+from published import TOYS, Published
+
+from rollstream.graph import ActorCriticPolicy, build, build_acting
+from rollstream.graph.declare import declare
+from rollstream.graph.memory import Memory
+from rollstream.spaces import Batch, json_from_columns
+from rollstream.store import Store
+
 CART = {"name": "cart", "algorithm": "ppo", "environment": {"id": "CartPole-v1"}}
 PICK = {
     "name": "pick",
@@ -26,47 +27,6 @@ PICK = {
 }
 NESTED = {"name": "nested", "algorithm": "ppo", "environment": {"id": f"{TOYS}:NestedEnvironment"}}
 STANDING = [[0.01, -0.02, 0.03, 0.04], [1.0, 0.5, -0.1, -1.5], [0.0, 0.0, 0.2, 2.0]]
-
-
-class Published:
-    """An experiment in the cell with weights, and its policy in this process."""
-
-    def __init__(self, control: Any, store: Store, spec: dict[str, Any]) -> None:
-        reply = control.http.post("/v1/experiments", json=spec)
-        assert reply.status_code == 201, reply.text
-        self.id = reply.json()["id"]
-        self.http = control.http
-        self.store = store
-        self.version = 0
-        told = Experiments(store).spec(self.id)
-        seen = inspect_environment(EnvironmentSpec.model_validate(told.environment), allow=(TOYS,))
-        self.observation, self.actions = seen.observation_leaves, seen.action_leaves
-        self.agent = make_agent(told.algorithm, told.settings, observation=self.observation, actions=self.actions)
-        self.extra = {"scalar.epsilon": np.float32([0.5])} if told.algorithm == "dqn" else {}
-
-    def publish(self, seed: int) -> None:
-        declared = declare(self.agent.policy)
-        tensors = {
-            **declared.layout.split(declared.layout.init(seed) + np.float32(0.01)),
-            **declared.state_layout.split(declared.state_layout.init(seed)),
-        }
-        self.version += 1
-        WeightStore(self.store, experiment=self.id).publish(self.version, {**tensors, **self.extra})
-
-    def policy(self, *, batch: int, seed: int = 0) -> Policy:
-        acting = build_acting(self.agent.policy, batch=batch)
-        generator = child_generator(seed, "act")
-        policy = Policy(acting=acting, actions=self.agent.actions, extra=self.agent.extra_columns, generator=generator)
-        weights = WeightStore(self.store, experiment=self.id).fetch()
-        assert weights is not None
-        policy.load(weights)
-        return policy
-
-    def columns(self, observations: list[Any]) -> dict[str, Any]:
-        return columns_from_json(self.observation, "observation", {str(at): value for at, value in enumerate(observations)})
-
-    def act(self, **body: Any) -> Any:
-        return self.http.post(f"/v1/experiments/{self.id}/act", json=body)
 
 
 @pytest.fixture
@@ -199,3 +159,44 @@ def test_a_viewer_may_let_it_act_and_a_stranger_may_not(start_control: Any, stor
             headers = {"Authorization": f"Bearer {token}"}
             reply = control.http.post(f"/v1/experiments/{cart.id}/act", json={"observation": STANDING[0]}, headers=headers)
             assert reply.status_code == status
+
+
+def test_training_evaluation_and_act_normalize_alike(control: Any, store: Store) -> None:
+    """A known fault elsewhere: a normalizer whose statistics stay in the training process."""
+    pytest.importorskip("torch")
+    spec = CART | {"settings": {"normalize_observations": True, "mode": "torch", "batch_rows": 64}}
+    cart = Published(control, store, spec)
+    generator = np.random.default_rng(0)
+    scale, shift = np.float32([1.0, 20.0, 0.1, 3.0]), np.float32([5.0, -40.0, 0.0, 1.0])
+    seen = generator.standard_normal((256, 4)).astype(np.float32) * scale + shift
+    learning = cart.agent.learning(seed=0)
+    cart.publish_tensors(learning.tensors(env_steps=0))
+    rows = cart.policy(batch=256).act({"observation": seen})
+    learned = {"observation": seen, **rows, "advantage": rows["value"], "return": rows["value"]}
+    learning.learn(Batch(columns=learned, env_steps=256, version=1, newest_version=1), env_steps=256)
+    tensors = learning.tensors(env_steps=256)
+    cart.publish_tensors(tensors)
+
+    asked = (generator.standard_normal((64, 4)).astype(np.float32) * scale + shift).tolist()
+    columns = cart.columns(asked)
+    evaluation, actor = cart.policy(batch=64).greedy(columns), cart.policy(batch=64, seed=3).act(columns)
+    assert cart.act(observations=asked).json()["actions"] == evaluation["action"].tolist()
+    assert cart.act(observations=asked, deterministic=False, seed=3).json()["actions"] == actor["action"].tolist()
+
+    declared = declare(cart.agent.policy)
+    memory = Memory(
+        layout=declared.layout,
+        flat=declared.layout.join({name: tensors[name] for name in declared.layout.names}),
+        state_layout=declared.state_layout,
+        state=declared.state_layout.join({name: tensors[name] for name in declared.state_layout.names}),
+    )
+    training = build(cart.agent.policy, mode="torch", rows=64, apis=["evaluate"], memory=memory)
+    judged = training("evaluate", observation=columns["observation"], action=actor["action"])
+    np.testing.assert_allclose(judged["log_prob"], actor["log_prob"], atol=1e-5)
+
+    plain = ActorCriticPolicy(cart.observation, cart.actions, hidden=(64, 64), shared_torso=False)
+    by_hand = build_acting(plain, batch=64)
+    by_hand.load(memory.flat)
+    centred = (np.float32(asked) - seen.mean(axis=0)) / seen.std(axis=0)
+    np.testing.assert_allclose(by_hand.values({"observation": np.clip(centred, -10, 10)}), actor["value"], atol=1e-3)
+    assert not np.allclose(by_hand.values(columns), actor["value"], atol=0.1)
