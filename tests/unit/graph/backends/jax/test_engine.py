@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from rollstream.errors import ConfigError
 from rollstream.graph import Adam, Update, build_update
 from rollstream.graph.backends.jax.engine import JaxEngine
 from rollstream.graph.declare import declare
+from rollstream.graph.report import BuildReport
 from rollstream.graph.update_plan import EpochEngine, UpdatePlan, UpdateState
 
 ROWS = 8
@@ -30,9 +31,9 @@ def _epochs(update: Update, columns: dict[str, np.ndarray], epochs: int = 2) -> 
     return update.update_many(columns, epochs=epochs, generator=np.random.default_rng(1), learning_rate=RATE, scale=0.7)
 
 
-def _engine(loss: Any, *, rate_scale: np.ndarray | None = None) -> tuple[JaxEngine, UpdateState]:
+def _plan(loss: Any, *, rate_scale: np.ndarray | None = None) -> UpdatePlan:
     declared = declare(loss.policy)
-    plan = UpdatePlan(
+    return UpdatePlan(
         loss=loss,
         layout=declared.layout,
         batch_rows=ROWS,
@@ -42,6 +43,10 @@ def _engine(loss: Any, *, rate_scale: np.ndarray | None = None) -> tuple[JaxEngi
         state_layout=declared.state_layout,
         rate_scale=rate_scale,
     )
+
+
+def _engine(loss: Any, *, rate_scale: np.ndarray | None = None) -> tuple[JaxEngine, UpdateState]:
+    plan = _plan(loss, rate_scale=rate_scale)
     state = UpdateState.start(plan, plan.layout.init(0))
     return JaxEngine(plan, state, clock=SystemClock()), state
 
@@ -64,6 +69,24 @@ def test_an_epoch_in_one_program_equals_its_steps(line_loss: Any, line_columns: 
         assert by_epoch.tally.tolist() == by_steps.tally.tolist()
         np.testing.assert_allclose(other.rows()["error"], one.rows()["error"], atol=1e-6)
     assert by_steps.count.tolist() == [6]
+
+
+def test_an_update_hands_whole_epochs_to_the_engine(line_loss: Any, line_columns: Columns) -> None:
+    class Counting(JaxEngine):
+        epochs: ClassVar[list[int]] = []
+
+        def epoch(self, minibatches: Sequence[Any], **settings: Any) -> None:
+            self.epochs.append(len(minibatches))
+            super().epoch(minibatches, **settings)
+
+    plan = _plan(line_loss)
+    state = UpdateState.start(plan, plan.layout.init(3))
+    report = BuildReport.of(declare(line_loss), mode="jax")
+    update = Update(plan, state, Counting(plan, state, clock=SystemClock()), report)
+    _epochs(update, line_columns(3 * ROWS))
+    _epochs(update, line_columns(2 * ROWS))
+    assert Counting.epochs == [3, 3, 2, 2]
+    assert update.updates == 10
 
 
 def test_nothing_compiles_after_the_first_epoch(line_loss: Any, line_columns: Columns, compilations: list[str]) -> None:
