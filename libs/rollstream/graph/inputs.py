@@ -62,6 +62,11 @@ def _column(leaf: Leaf, prefix: str) -> Input:
     elif leaf.counts:
         low = float(max(leaf.starts))
         high = float(min(start + count for start, count in zip(leaf.starts, leaf.counts, strict=True)))
+        if low >= high:  # no number suits all: some will get one that is none of its choices
+            low, high = (
+                float(min(leaf.starts)),
+                float(max(start + count for start, count in zip(leaf.starts, leaf.counts, strict=True))),
+            )
     elif np.dtype(leaf.dtype).kind in "iu":
         low, high = 0.0, 2.0
     return Input(name=prefix + leaf.name, dtype=leaf.dtype, shape=leaf.shape, low=low, high=high)

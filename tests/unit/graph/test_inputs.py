@@ -27,6 +27,12 @@ def test_examples_lie_in_the_space(discrete: Callable[..., Leaf], generator: np.
     assert drawn.dtype == np.int64
 
 
+def test_numbers_without_a_choice_in_common_are_drawn_from_all_of_them(generator: np.random.Generator) -> None:
+    cards = Leaf(name="observation", kind="multi_discrete", dtype="<i8", shape=(2,), counts=(2, 3), starts=(0, 7))
+    drawn = sample({"observation": columns_of((cards,))}, rows=500, generator=generator)["observation"]
+    assert set(drawn.ravel().tolist()) == set(range(10))
+
+
 def test_a_column_is_converted_to_the_declared_dtype_when_nothing_but_precision_is_lost() -> None:
     buffer = np.zeros(2, np.float32)
     fill(buffer, np.array([0.5, 1.5]), name="reward", where="update")

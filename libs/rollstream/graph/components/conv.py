@@ -42,11 +42,12 @@ class Conv:
 
     @api
     def output(self, scope: Scope, x: Array) -> Array:
-        """[B, C, H, W] -> [B, features, H', W'], see `windows`."""
+        """[B, C, H, W] of any numbers -> [B, features, H', W'], see `windows`."""
         require_shape(scope, x, ("B", "C", "H", "W"), where="Conv.output")
         shape = (self.features, x.shape[1], self.kernel, self.kernel)
         weight = scope.parameter("weight", shape, Orthogonal(gain=self.gain))
         bias = scope.parameter("bias", (self.features,), Constant())
+        x = scope.ops.to_float(x)
         if self.padding == "same":
             down, across = (same_widths(size, kernel=self.kernel, stride=self.stride) for size in x.shape[2:])
             x = scope.ops.pad(x, ((0, 0), (0, 0), down, across))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from gymnasium import spaces
 
 from rollstream.graph.backends.numpy_ops import NumpyOps
+from rollstream.graph.component_test import component_test
 from rollstream.graph.components import Dueling
 from rollstream.graph.scope import Parameters, Scope
 
@@ -20,3 +22,7 @@ def test_the_mean_advantage_is_taken_off_and_the_value_put_on() -> None:
     q = Dueling(actions=3).output(scope, np.array([[1.0]], np.float32))
     # V = 2 * 1 + 1 = 3; A = 1, 2, 3 with mean 2
     np.testing.assert_allclose(q, [[2.0, 3.0, 4.0]])
+
+
+def test_all_modes_agree() -> None:
+    component_test(Dueling(actions=3), {"output": {"x": spaces.Box(-1, 1, (4,))}})

@@ -7,7 +7,9 @@ import pytest
 
 from rollstream.errors import SpaceError
 from rollstream.graph.backends.numpy_ops import NumpyOps
+from rollstream.graph.component_test import component_test
 from rollstream.graph.components import Features
+from rollstream.graph.inputs import columns_of
 from rollstream.graph.scope import Parameters, Scope
 from rollstream.spaces import Leaf
 
@@ -52,7 +54,20 @@ def test_leaves_of_a_nested_space_stand_side_by_side() -> None:
 def test_a_mask_of_actions_is_no_feature() -> None:
     mask = Leaf(name="observation.action_mask", kind="multi_binary", dtype="|i1", shape=(3,))
     speed = Leaf(name="observation.speed", kind="box", dtype="<f4", shape=(1,), low=(-1,), high=(1,))
-    columns = {"observation.action_mask": np.ones((1, 3), np.int8), "observation.speed": np.array([[0.5]], np.float32)}
+    columns: dict[str, np.ndarray] = {
+        "observation.action_mask": np.ones((1, 3), np.int8),
+        "observation.speed": np.array([[0.5]], np.float32),
+    }
     assert _features((mask, speed), columns).tolist() == [[0.5]]
     with pytest.raises(SpaceError, match=r"observation: needs a leaf besides action_mask, got observation.action_mask"):
         Features((mask,))
+
+
+def test_all_modes_agree() -> None:
+    leaves = (
+        Leaf(name="observation.a", kind="box", dtype="<f8", shape=(2, 2), low=(-1,) * 4, high=(1,) * 4),
+        Leaf(name="observation.b", kind="discrete", dtype="<i8", shape=(), counts=(3,), starts=(-1,)),
+        Leaf(name="observation.c", kind="multi_discrete", dtype="<i8", shape=(2,), counts=(2, 3), starts=(0, 7)),
+        Leaf(name="observation.d", kind="multi_binary", dtype="|i1", shape=(3,)),
+    )
+    component_test(Features(leaves), {"output": {"observation": columns_of(leaves)}})

@@ -1,6 +1,6 @@
-"""What happens to observations and actions between environment and network, as part of the graph."""
+"""What happens to observations between environment and network, as part of the graph. (Actions are brought to the environment's bounds
+by the heads of policies.)"""
 
-from rollstream.graph.components.preprocessing.action_scale import ActionScale
 from rollstream.graph.components.preprocessing.chain import Chains, parse_chains
 from rollstream.graph.components.preprocessing.clip import Clip
 from rollstream.graph.components.preprocessing.crop import Crop
@@ -12,7 +12,6 @@ from rollstream.graph.components.preprocessing.running_normalizer import Running
 from rollstream.graph.components.preprocessing.scale import Scale
 
 __all__ = [
-    "ActionScale",
     "Chains",
     "Clip",
     "Crop",

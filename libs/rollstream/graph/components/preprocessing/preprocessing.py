@@ -61,7 +61,7 @@ class Preprocessing:
 
     @api
     def observe(self, scope: Scope, observation: Mapping[str, Array], weight: Array) -> None:
-        """Let normalizers see rows: columns [B, ...] by leaf name, each counting `weight` [B]."""
+        """Let normalizers see rows: columns [B, ...] by leaf name, each counting `weight` [B] (0: it is padding)."""
         for leaf in self.observation:
             self._leaf(scope, leaf, observation[leaf.name], weight)
 

@@ -3,7 +3,7 @@
 The statistics are state of the component, so they are published, saved and exported with the weights: acting, evaluation and
 training see the same numbers. `observe` adds a batch of rows by the formula of Chan, Golub & LeVeque (1979, "Updating formulae and
 a pairwise algorithm for computing sample variances", equations 2.1), which joins two sets of data from their counts, means and variances
-alone. So `merge` of the statistics of N actors gives those of one that saw all.
+alone. So `merge` of the statistics of N actors gives those of one that saw all. (In a run, the learner observes the rows of all actors.)
 
 Accuracy in float32: mean and variance are moved by differences from themselves, never as sums of squares, so a mean far from 0 costs
 nothing more than the input itself has lost (x of 1e4 is known to 1e-3). A move below half a unit in the last place of the mean is
