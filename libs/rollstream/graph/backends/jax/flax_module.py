@@ -62,7 +62,7 @@ class FlaxModule:
         leaves = []
         for path, leaf in places:
             initial = _Initial(network=network, x=narrow, path=path)
-            leaves.append(scope.parameter(_name(path), tuple(leaf.shape), initial))
+            leaves.append(scope.parameter(_dotted(path), tuple(leaf.shape), initial))
         if scope.declaration is not None:
             return np.zeros(made.shape, _WIDE.get(np.dtype(made.dtype), made.dtype))
         given = x.astype(narrow.dtype)
@@ -152,5 +152,5 @@ class _Initial:
         return np.asarray(found, np.float32)
 
 
-def _name(path: Any) -> str:
+def _dotted(path: Any) -> str:
     return ".".join(str(step.key) for step in path)
