@@ -22,6 +22,8 @@ WALLS = {
     ),
     "jax": ("libs/rollstream/graph/backends/jax/", "libs/rollstream/replay/sample.py"),
     "flax": ("libs/rollstream/graph/backends/jax/",),
+    "onnx": ("libs/rollstream/graph/backends/onnx/",),
+    "onnxruntime": ("libs/rollstream/graph/backends/onnx/",),
     "optax": (),
     "redis": ("libs/rollstream/store/",),
     "hiredis": ("libs/rollstream/store/",),
@@ -86,7 +88,7 @@ def test_layers_point_down() -> None:
 
 @pytest.mark.parametrize("package", LIGHT)
 def test_an_actor_never_imports_torch_or_a_web_framework(package: str) -> None:
-    heavy = ["torch", "jax", "fastapi", "uvicorn", "kubernetes", "matplotlib", "tensorboard", "rich"]
+    heavy = ["torch", "jax", "onnx", "onnxruntime", "fastapi", "uvicorn", "kubernetes", "matplotlib", "tensorboard", "rich"]
     check = f"import sys, {package}; sys.exit(str([name for name in {heavy!r} if name in sys.modules] or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0 or not done.stderr.strip("[]\n"), done.stderr
