@@ -20,6 +20,11 @@ class Agent(Protocol):
         ...
 
     @property
+    def loss(self) -> Any:
+        """The loss component over the policy: what is minimized."""
+        ...
+
+    @property
     def actions(self) -> tuple[Leaf, ...]:
         """Leaves of the action space."""
         ...

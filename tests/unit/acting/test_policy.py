@@ -36,9 +36,9 @@ def policy_of(component: Any) -> Policy:
     )
 
 
-def weights(component: Any, *, version: int = 1, **more: npt.NDArray[Any]) -> Weights:
+def weights(component: Any, *, version: int = 1, more: Mapping[str, npt.NDArray[Any]] | None = None) -> Weights:
     acting = build_acting(component, batch=1, mode="numpy")
-    return Weights(version=version, tensors={**acting.layout.split(acting.layout.init(0)), **more})
+    return Weights(version=version, tensors={**acting.layout.split(acting.layout.init(0)), **(more or {})})
 
 
 @pytest.mark.parametrize("bounds", ["clip", "squash"])
@@ -46,7 +46,7 @@ def test_actions_keep_the_bounds_of_a_float64_space_that_float32_would_pass(boun
     space = gymnasium.spaces.Box(-0.1, 0.1, (50,), np.float64)  # 0.1 in float32 is above 0.1
     component = ActorCriticPolicy(OBSERVATION, leaves(space, "action"), hidden=(), bounds=bounds)  # type: ignore[arg-type]
     policy = policy_of(component)
-    policy.load(weights(component, **{"policy.log_std": np.full(50, 2.0, np.float32)}))
+    policy.load(weights(component, more={"policy.log_std": np.full(50, 2.0, np.float32)}))
     actions = policy.act({"observation": np.ones((ENVS, 2), np.float32)})["action"]
     assert actions.dtype == np.float64
     assert np.abs(actions).max() == 0.1
@@ -57,9 +57,9 @@ def test_settings_travel_with_the_weights() -> None:
     component = QPolicy(OBSERVATION, leaves(gymnasium.spaces.Discrete(1000), "action"), hidden=())
     policy = policy_of(component)
     observation = {"observation": np.ones((ENVS, 2), np.float32)}
-    policy.load(weights(component, **{"scalar.epsilon": np.zeros(1, np.float32)}))
+    policy.load(weights(component, more={"scalar.epsilon": np.zeros(1, np.float32)}))
     assert len(set(policy.act(observation)["action"].tolist())) == 1
-    policy.load(weights(component, version=2, **{"scalar.epsilon": np.ones(1, np.float32)}))
+    policy.load(weights(component, version=2, more={"scalar.epsilon": np.ones(1, np.float32)}))
     assert len(set(policy.act(observation)["action"].tolist())) == ENVS
     assert policy.version == 2
 
@@ -71,7 +71,7 @@ def test_weights_that_are_not_finite_are_refused_and_the_old_ones_stay() -> None
     observation = {"observation": np.ones((ENVS, 2), np.float32)}
     before = policy.values(observation)
     with pytest.raises(NonFiniteError, match="parameter value.bias"):
-        policy.load(weights(component, version=2, **{"value.bias": np.full(1, np.nan, np.float32)}))
+        policy.load(weights(component, version=2, more={"value.bias": np.full(1, np.nan, np.float32)}))
     np.testing.assert_array_equal(policy.values(observation), before)
     assert policy.version == 1
 

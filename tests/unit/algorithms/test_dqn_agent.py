@@ -25,7 +25,7 @@ def learning(**settings: Any) -> LearningAgent:
 def learned(agent: LearningAgent) -> Learned:
     """From 4 terminal items of a zero observation: all values are 0 at first, so each error is the reward."""
     zeros = np.zeros((4, 4), np.float32)
-    columns = {"observation": zeros, "next_observation": zeros, "action": np.zeros(4, np.int64)}
+    columns: dict[str, Any] = {"observation": zeros, "next_observation": zeros, "action": np.zeros(4, np.int64)}
     columns |= {"reward": np.full(4, REWARD, np.float32), "discount": np.zeros(4, np.float32)}
     batch = Batch(columns=columns, env_steps=0, version=1, newest_version=1)
     return agent.learn(batch, env_steps=0)
@@ -47,3 +47,37 @@ def test_the_priority_is_the_error_plus_a_floor() -> None:
 def test_epsilon_falls_with_environment_steps_and_travels_with_the_weights(env_steps: int, epsilon: float) -> None:
     agent = learning(epsilon_start=1.0, epsilon_end=0.1, epsilon_decay_steps=1_000)
     assert agent.tensors(env_steps=env_steps)["scalar.epsilon"] == pytest.approx([epsilon])
+
+
+@pytest.mark.parametrize("distribution", ["c51", "quantile"])
+def test_distributions_of_returns_are_learned(distribution: str) -> None:
+    """All four items end with reward 3: the value of the action comes near it."""
+    agent = learning(
+        distribution=distribution, distribution_atoms=21, distribution_low=-5.0, distribution_high=5.0, learning_rate=1e-2
+    )
+    ones = np.ones((4, 4), np.float32)
+    columns: dict[str, Any] = {"observation": ones, "next_observation": ones, "action": np.zeros(4, np.int64)}
+    columns |= {"reward": np.full(4, 3.0, np.float32), "discount": np.zeros(4, np.float32)}
+    batch = Batch(columns=columns, env_steps=0, version=1, newest_version=1)
+    for _ in range(150):
+        metrics = dict(agent.learn(batch, env_steps=0).metrics)
+    assert metrics["q_value"] == pytest.approx(3.0, abs=0.2)
+
+
+def test_settings_of_distributions_that_contradict_are_refused() -> None:
+    with pytest.raises(ValueError, match="dueling has no quantiles; use dueling=false, or distribution c51"):
+        DqnConfig(distribution="quantile", dueling=True)
+    with pytest.raises(ValueError, match=r"distribution_low \(3\) must be < distribution_high \(2\)"):
+        DqnConfig(distribution="c51", distribution_low=3.0, distribution_high=2.0)
+
+
+def test_images_and_their_preprocessing_are_settings() -> None:
+    image = Leaf(name="observation", kind="box", dtype="|u1", shape=(48, 48, 3), low=(0.0,) * 6912, high=(255.0,) * 6912)
+    chain: Any = {"observation": [{"kind": "grayscale"}, {"kind": "resize", "height": 40, "width": 40}]}
+    config = DqnConfig(batch_items=4, convolutions="nature", preprocessing=chain)
+    agent = DqnAgent(config, observation=(image,), actions=(ACTION,))
+    frames = np.random.default_rng(0).integers(0, 256, (4, 48, 48, 3)).astype(np.uint8)
+    columns: dict[str, Any] = {"observation": frames, "next_observation": frames, "action": np.zeros(4, np.int64)}
+    columns |= {"reward": np.ones(4, np.float32), "discount": np.zeros(4, np.float32)}
+    batch = Batch(columns=columns, env_steps=0, version=1, newest_version=1)
+    assert agent.learning(seed=0).learn(batch, env_steps=0).metrics["updates"] == 1

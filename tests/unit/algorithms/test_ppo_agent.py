@@ -74,9 +74,13 @@ class TargetEnvironment(gymnasium.Env[Any, Any]):
         return self._seen(), reward, True, False, {}
 
 
+def _made(**kwargs: Any) -> TargetEnvironment:
+    return TargetEnvironment(**kwargs)
+
+
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    gymnasium.register("Target-v0", entry_point=TargetEnvironment)
+    gymnasium.register("Target-v0", entry_point=_made)
     yield
     del gymnasium.registry["Target-v0"]
 

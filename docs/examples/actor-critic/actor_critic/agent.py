@@ -78,6 +78,10 @@ class ActorCriticAgent:
         self.policy = ActorCriticPolicy(observation, actions, hidden=config.hidden)
 
     @property
+    def loss(self) -> ActorCriticLoss:
+        return ActorCriticLoss(self.policy)
+
+    @property
     def extra_columns(self) -> tuple[Column, ...]:
         return self.policy.extra_columns
 
@@ -95,7 +99,7 @@ class _Learning:
         self._config = agent.config
         self._generator = child_generator(seed, "actor-critic", "rows")
         self._update = build_update(
-            ActorCriticLoss(agent.policy),
+            agent.loss,
             batch_rows=agent.config.batch_rows,
             optimizer=Adam(epsilon=1e-5),
             max_grad_norm=agent.config.max_gradient_norm,

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rollstream.algorithms.dqn.config import DqnConfig
 from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.schedule import linear
-from rollstream.graph import Adam, DoubleQLoss, QPolicy, build_update
+from rollstream.graph import Adam, DoubleQLoss, Loss, QPolicy, build_update
+from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
 from rollstream.learning import Learned, LearningAgent, SampledItems
 from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
 from rollstream.seeding import child_seed
@@ -43,7 +44,20 @@ class DqnAgent:
             channels=config.channels,
             preprocessing=preprocessing(observation, config.preprocessing, channels=config.channels),
             dueling=config.dueling,
+            distribution=config.distribution,
+            atoms=config.distribution_atoms,
+            low=config.distribution_low,
+            high=config.distribution_high,
         )
+
+    @property
+    def loss(self) -> Loss:
+        policy, config = self.policy, self.config
+        if config.distribution == "c51":
+            return CategoricalQLoss(policy)
+        if config.distribution == "quantile":
+            return QuantileQLoss(policy, huber_delta=config.huber_delta or 1.0)  # quantiles are learned by absolute errors
+        return DoubleQLoss(policy, huber_delta=config.huber_delta or math.inf)
 
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
         config = self.config
@@ -74,7 +88,7 @@ class _DqnLearning:
     def __init__(self, agent: DqnAgent, *, seed: int) -> None:
         self._config = agent.config
         self._update = build_update(
-            DoubleQLoss(agent.policy, huber_delta=math.inf if agent.config.huber_delta is None else agent.config.huber_delta),
+            agent.loss,
             batch_rows=agent.config.batch_items,
             optimizer=Adam(epsilon=1e-5),
             max_grad_norm=agent.config.max_gradient_norm,

@@ -11,6 +11,7 @@ from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
 from rollstream.graph.components.torso import Convolutions
 from rollstream.graph.modes.engines import UpdateMode
+from rollstream.graph.policies import Distribution
 
 __all__ = ["DqnConfig"]
 
@@ -71,6 +72,15 @@ class DqnConfig(Frozen):
     """Non-linearity of the hidden layers; relu is usual for values."""
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
+    distribution: Distribution | None = None
+    """Learn the distribution of the return, not its mean alone: `c51` (probabilities of fixed returns) or `quantile`; None for the mean,
+    which is enough for small tasks."""
+    distribution_atoms: int = Field(default=51, ge=2)
+    """Numbers that describe the distribution of one action; 51 of the paper, and 200 are usual for quantiles."""
+    distribution_low: float = -10.0
+    """Smallest return that c51 can express, in reward units after discounting; the paper's, for rewards clipped to 1."""
+    distribution_high: float = 10.0
+    """Largest return that c51 can express; see `distribution_low`."""
     preprocessing: Chains = Field(default_factory=dict)
     """What is done to each leaf of the observation before the networks see it, by its name, e.g. {"observation": ["grayscale"]}."""
     convolutions: Convolutions | None = None
@@ -90,4 +100,10 @@ class DqnConfig(Frozen):
             )
         if self.epsilon_end > self.epsilon_start:
             raise ValueError(f"epsilon_end ({self.epsilon_end}) must be <= epsilon_start ({self.epsilon_start})")
+        if self.distribution == "quantile" and self.dueling:
+            raise ValueError("dueling has no quantiles; use dueling=false, or distribution c51")
+        if not self.distribution_low < self.distribution_high:
+            raise ValueError(
+                f"distribution_low ({self.distribution_low:g}) must be < distribution_high ({self.distribution_high:g})"
+            )
         return self

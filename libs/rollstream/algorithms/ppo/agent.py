@@ -46,6 +46,10 @@ class PpoAgent:
         )
 
     @property
+    def loss(self) -> PpoLoss:
+        return PpoLoss(self.policy)
+
+    @property
     def extra_columns(self) -> tuple[Column, ...]:
         return self.policy.extra_columns
 
@@ -64,7 +68,7 @@ class _PpoLearning:
         self._config = config
         self._generator = child_generator(seed, "ppo", "minibatches")
         self._update = build_update(
-            PpoLoss(agent.policy),
+            agent.loss,
             batch_rows=config.batch_rows,
             optimizer=Adam(epsilon=1e-5),
             max_grad_norm=config.max_gradient_norm,

@@ -5,7 +5,7 @@ from rollstream.graph.policies.actor_critic import ActorCriticPolicy
 from rollstream.graph.policies.deterministic_actor_critic import DeterministicActorCritic
 from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.policies.heads import BoxBounds
-from rollstream.graph.policies.q_policy import QPolicy
+from rollstream.graph.policies.q_policy import Distribution, QPolicy
 from rollstream.graph.policies.soft_actor_critic import SoftActorCritic
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "ActorCriticPolicy",
     "BoxBounds",
     "DeterministicActorCritic",
+    "Distribution",
     "Evaluation",
     "QPolicy",
     "SoftActorCritic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_greedy_takes_the_most_likely_action(policy: ActorCriticPolicy, generato
     flat = acting.layout.init(1) + generator.normal(0, 0.5, acting.layout.size).astype(np.float32)
     acting.load(flat)
     observation = np.repeat(generator.standard_normal((1, 4)).astype(np.float32), 3, 0)
-    inputs = {"observation": observation, "action": 5 + np.arange(3)}
+    inputs: dict[str, Any] = {"observation": observation, "action": 5 + np.arange(3)}
     log_prob = reference(policy, api="evaluate", memory=Memory(layout=acting.layout, flat=flat), inputs=inputs).log_prob
     assert acting.greedy({"observation": observation[:1]})["action"].tolist() == [5 + int(np.argmax(log_prob))]
 
