@@ -54,6 +54,7 @@ class JaxEngine:
 
     Attributes:
         report: what the program of one update took.
+        recompiles: how often an epoch had more minibatches than any before, after the first.
     """
 
     def __init__(self, plan: UpdatePlan, state: UpdateState, *, clock: Clock) -> None:
@@ -79,6 +80,7 @@ class JaxEngine:
         self._rows: Sequence[Any] = ()
         self._buffers: tuple[npt.NDArray[Any], ...] = ()
         self._loop: Program | None = None
+        self.recompiles = 0
         examples = [np.zeros(item.full_shape(plan.batch_rows), item.dtype) for item in self._columns]
         self._one = self._compile(self._update_once, examples)
         self.report: Compiled = self._one.report
@@ -88,6 +90,7 @@ class JaxEngine:
         self._buffers = tuple(buffers[item.name] for item in self._columns)
         count = len(self._buffers[0]) // size
         if count > 1:
+            self.recompiles += self._loop is not None
             self._loop = self._compile(self._update_each, [np.zeros((), np.int64), *self._buffers])
         return [tuple(buffer[place * size : (place + 1) * size] for buffer in self._buffers) for place in range(count)]
 

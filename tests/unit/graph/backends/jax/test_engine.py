@@ -100,6 +100,9 @@ def test_nothing_compiles_after_the_first_epoch(line_loss: Any, line_columns: Co
         update.sync_target()
         update.load_state(update.state())
     assert len(compilations) == made
+    assert update.recompiles == 0
+    _epochs(update, line_columns(5 * ROWS))
+    assert update.recompiles == 1
 
 
 def test_a_bad_minibatch_of_an_epoch_is_skipped_and_the_others_count(line_loss: Any, line_columns: Columns) -> None:
