@@ -40,6 +40,7 @@ class HttpConnection:
         self._path = parts.path.rstrip("/")
         self._host_line = f" HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Length: "
         self._socket: socket.socket | None = None
+        self._reply_is_due = False
         self._buffer = bytearray(BUFFER_BYTES)
 
     def request(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> HttpReply:
@@ -59,7 +60,9 @@ class HttpConnection:
             return self.receive(timeout_s=timeout_s)
 
     def send(self, method: str, path: str, body: bytes = b"", *, timeout_s: float, content_type: str = "") -> None:
-        """Send a request; the reply is to be read with `receive` before the next is sent."""
+        """Send a request; the reply is to be read with `receive` before the next is sent, or it is thrown away."""
+        if self._reply_is_due:  # who sent it was interrupted
+            self.close()
         kind = f"\r\nContent-Type: {content_type}" if content_type else ""
         head = f"{method} {self._path}{path}{self._host_line}{len(body)}{kind}\r\n\r\n".encode()
         timeout_s = max(SHORTEST_TIMEOUT_S, timeout_s)
@@ -68,6 +71,7 @@ class HttpConnection:
                 self._socket = socket.create_connection((self._host, self._port), timeout=min(CONNECT_TIMEOUT_S, timeout_s))
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(timeout_s)
+            self._reply_is_due = True
             self._socket.sendall(head + body)
         except BaseException:
             self.close()
@@ -76,7 +80,9 @@ class HttpConnection:
     def receive(self, *, timeout_s: float) -> HttpReply:
         """Read the reply to what was sent."""
         try:
-            return self._receive(max(SHORTEST_TIMEOUT_S, timeout_s))
+            reply = self._receive(max(SHORTEST_TIMEOUT_S, timeout_s))
+            self._reply_is_due = False
+            return reply
         except BaseException:
             self.close()  # also when a person interrupts: half a reply is not the next one's
             raise
@@ -86,6 +92,7 @@ class HttpConnection:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
+        self._reply_is_due = False
 
     def _receive(self, timeout_s: float) -> HttpReply:
         connection = self._socket

@@ -28,6 +28,7 @@ from rollstream.replay.packed import pack, unpack
 from rollstream.replay.row_fetch import RowFetch
 from rollstream.replay.samples import SampledItems, decode_request, encode_items, encode_reply
 from rollstream.replay.shard import TableShard
+from rollstream.replay.shard_link import never_sent
 from rollstream.replay.spec import TableSpec
 from rollstream.replay.spec_changes import changed_spec, require_same
 from rollstream.replay.table import Table
@@ -54,7 +55,8 @@ class LocalLink:
 
     def receive(self, *, deadline_s: float) -> bytes:
         """The reply to what was sent last."""
-        assert self._sent is not None, "receive follows send"
+        if self._sent is None:
+            raise never_sent(self._shard)
         (method, path, body), self._sent = self._sent, None
         return self._answer(method, path, body)
 

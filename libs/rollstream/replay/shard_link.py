@@ -17,7 +17,7 @@ from rollstream.errors import ConfigError, DeadlineExceeded, RollstreamError, Sc
 from rollstream.replay.http_connection import HttpConnection, HttpReply
 from rollstream.store import Members, Store
 
-__all__ = ["PACKED", "Link", "ShardLink", "shard_url"]
+__all__ = ["PACKED", "Link", "ShardLink", "never_sent", "shard_url"]
 
 PACKED = "application/octet-stream"
 PAUSE_S = 0.05
@@ -38,6 +38,11 @@ def shard_url(members: Members, shard: int, *, deadline_s: float | None = None) 
     there = [record for record in records if record.role == "replay" and record.shard == shard and record.url]
     there.sort(key=lambda record: (not record.ready, record.id))
     return there[0].url if there else None
+
+
+def never_sent(shard: int) -> DeadlineExceeded:
+    """What `Link.receive` raises when whoever sent a request was interrupted before it had: it is asked again."""
+    return DeadlineExceeded(f"replay shard {shard} was asked nothing, since the request was interrupted; ask again")
 
 
 class Link(Protocol):
@@ -104,7 +109,8 @@ class ShardLink:
 
     def receive(self, *, deadline_s: float) -> bytes | bytearray:
         """The reply to what was sent last."""
-        assert self._sent is not None, "receive follows send"
+        if self._sent is None:
+            raise never_sent(self.shard)
         method, path, body, content_type = self._sent
         self._sent = None
         problem = ""

@@ -108,3 +108,11 @@ def test_what_is_not_plain_http_is_refused(server: Callable[..., str]) -> None:
 def test_only_plain_http_addresses_are_accepted() -> None:
     with pytest.raises(ConfigError, match="replay shard URL must be http://host:port, got 'ftp://x'"):
         HttpConnection("ftp://x")
+
+
+def test_a_reply_that_nobody_took_is_not_that_of_the_next_request(server: Callable[..., str]) -> None:
+    connection = HttpConnection(server([[OK.replace(b"hello", b"first")]], [[OK]]))
+    connection.send("GET", "/first", timeout_s=5.0)  # and whoever sent it was interrupted
+    connection.send("GET", "/second", timeout_s=5.0)
+    assert connection.receive(timeout_s=5.0).body == b"hello"
+    connection.close()

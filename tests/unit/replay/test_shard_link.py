@@ -111,3 +111,8 @@ def test_a_reply_that_was_cut_off_is_asked_for_again(shard: Shard, link: Callabl
     later.start()
     assert asked.receive(deadline_s=5.0) == b"whole"
     later.join()
+
+
+def test_a_link_that_was_interrupted_before_it_sent_says_that_it_must_be_asked_again(link: Callable[..., ShardLink]) -> None:
+    with pytest.raises(DeadlineExceeded, match="replay shard 4 was asked nothing, since the request was interrupted; ask again"):
+        link(lambda: None).receive(deadline_s=1.0)
