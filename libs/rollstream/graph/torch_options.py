@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from rollstream.errors import ConfigError
 
 __all__ = ["Ranks", "TorchOptions"]
@@ -13,6 +16,10 @@ __all__ = ["Ranks", "TorchOptions"]
 
 class Ranks(Protocol):
     """Processes that share one learner's updates; see `backends.torch.parallel`."""
+
+    def require_equal(self, parameters: npt.NDArray[np.float32]) -> None:
+        """Raise `ConfigError` when ranks start from different parameters."""
+        ...
 
     def add_up(self, packed: Any) -> None:
         """Put the sum over all ranks into the vector `packed` of each of them."""

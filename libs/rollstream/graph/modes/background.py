@@ -31,6 +31,8 @@ SETTING = "ROLLSTREAM_CACHE_DIRECTORY"
 LIMIT_S = 1_800.0
 """Longer than any compile that was seen, also on a machine that is busy with other things."""
 POLL_EVERY_S = 0.2
+NICENESS = 19
+"""Of the child: it gets what nobody else wants. On a machine whose cores are all busy it takes many minutes, and training loses nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class BackgroundBuild:
         spawn = multiprocessing.get_context("spawn")
         self._connection, theirs = spawn.Pipe(duplex=False)
         self._process = spawn.Process(
-            target=_child, args=(plan, options, cache_directory(options), theirs), name=PROCESS, daemon=True
+            target=_child, args=(plan, options, cache_directory(options), NICENESS, theirs), name=PROCESS, daemon=True
         )
         try:
             self._process.start()
@@ -114,9 +116,9 @@ def cache_directory(options: TorchOptions, environment: Mapping[str, str] | None
     return Path(known.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollstream"
 
 
-def _child(plan: UpdatePlan, options: TorchOptions, directory: Path, connection: Any) -> None:
+def _child(plan: UpdatePlan, options: TorchOptions, directory: Path, niceness: int, connection: Any) -> None:
     """The whole life of the child."""
-    os.nice(19)
+    os.nice(niceness)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         from rollstream.graph.backends.torch.artefact import build_artefact

@@ -44,6 +44,8 @@ def build_engine(
         from rollstream.graph.backends.torch.tensors import require_device
 
         require_device(options.device)
+        if options.ranks is not None:
+            options.ranks.require_equal(state.parameters)
         if mode == "torch":
             from rollstream.graph.backends.torch.eager_update import EagerEngine
 

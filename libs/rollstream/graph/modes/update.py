@@ -281,7 +281,7 @@ def build_update(
         device: of the torch modes: `cpu`, `cuda`, `cuda:1`, ...
         mixed_precision: matrix products and convolutions in bfloat16 (torch modes).
         accumulate: compute each minibatch in so many equal parts (torch modes): a fraction of the memory, the same gradient.
-        ranks: processes that share this update (torch modes), see `torch_ranks`.
+        ranks: processes that share this update (torch modes), see `backends.torch.parallel`.
         cache: folder of compiled updates (mode `auto`), see `modes.background.cache_directory`.
 
     Raises:
