@@ -54,7 +54,7 @@ class NumpyEngine:
         count = len(next(iter(buffers.values()))) // rows
         return [
             tuple(
-                functools.partial(np.copyto, column, buffers[name][start : start + rows])
+                functools.partial(column.__setitem__, ..., buffers[name][start : start + rows])
                 for name, column in self._columns.items()
             )
             for start in range(0, count * rows, rows)
