@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Optimizer, Schedule, Callable[[Any], Any], Callable[[Any,
     ),
     "sgd-momentum": (
         Sgd(momentum=0.9),
-        Linear(start=1e-2, end=1e-3, over_steps=80),
+        Linear(start=2e-3, end=2e-4, over_steps=80),
         lambda at: torch.optim.SGD([at], lr=1.0, momentum=0.9),
         lambda optax, rate: optax.sgd(rate, momentum=0.9),
     ),

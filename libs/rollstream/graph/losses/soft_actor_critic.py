@@ -25,7 +25,8 @@ class SoftActorCriticLoss:
         temperature  - log alpha (log pi(a|s) + target_entropy),   the actor fixed
 
     Noise comes as columns, `noise.*` for a and `next_noise.*` for a', standard normal. The target network follows by
-    `Update.sync_target(share=0.005)`. Means are weighted by `weight`.
+    `Update.sync_target(share=0.005)`. Means are weighted by `weight`. A global norm would clip all three parts together: build the
+    update with `max_grad_norm=None`.
 
     Attributes:
         target_entropy: what the policy's entropy is held at, in nats; the usual choice is minus the numbers in an action.

@@ -26,7 +26,8 @@ class TwinDelayedLoss:
 
     `actor_weight` is 1 in updates that move the actor and 0 in those between (the delay); an optimizer with momentum moves
     the actor on in these too. Noise comes as columns `next_noise.*`, standard normal. The target networks follow by
-    `Update.sync_target(share=0.005)`. Means are weighted by `weight`. DDPG (Lillicrap et al. 2016, arXiv 1509.02971) is
+    `Update.sync_target(share=0.005)`. Means are weighted by `weight`. A global norm would clip both parts together: build the
+    update with `max_grad_norm=None`. DDPG (Lillicrap et al. 2016, arXiv 1509.02971) is
     `twin=False, target_noise=0.0` with an actor weight of 1.
 
     Attributes:

@@ -16,6 +16,7 @@ from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.losses import CategoricalQLoss, LossResult
 from rollstream.graph.losses.categorical_q import project
 from rollstream.graph.ops import Array
+from rollstream.graph.policies import QPolicy
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Leaf
 
@@ -90,3 +91,26 @@ def test_the_online_network_chooses_and_the_target_network_tells_the_distributio
     np.testing.assert_allclose(result.loss, (cross[0] + 0.5 * cross[1]) / 2, rtol=1e-5)
     np.testing.assert_allclose(result.rows["td_error"], divergence, rtol=1e-5)
     np.testing.assert_allclose(result.metrics, [sum(cross) / 2, sum(divergence) / 2, 0.0], rtol=1e-5, atol=1e-7)
+
+
+def test_an_action_that_is_forbidden_next_is_not_chosen(
+    evaluated: Callable[..., LossResult], box: Callable[..., Leaf], discrete: Callable[..., Leaf]
+) -> None:
+    mask = Leaf(name="observation.action_mask", kind="multi_binary", dtype="|i1", shape=(2,))
+    policy = QPolicy(
+        (box(1, name="observation.place"), mask), (discrete(2),), hidden=(), distribution="c51", atoms=3, low=-1.0, high=1.0
+    )
+    bias = np.log([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])  # action 1 is best
+    columns = {
+        "observation.place": np.zeros((2, 1)),
+        "observation.action_mask": [[1, 1], [1, 1]],
+        "next_observation.place": np.zeros((2, 1)),
+        "next_observation.action_mask": [[1, 1], [1, 0]],
+        "action": [0, 0],
+        "reward": [0.0, 0.0],
+        "discount": [1.0, 1.0],
+        "weight": [1.0, 1.0],
+    }
+    result = evaluated(CategoricalQLoss(policy), {"head.bias": bias}, columns, {"head.bias": bias})
+    # KL of (1/4, 1/4, 1/2) from (1/2, 1/4, 1/4), and of the distribution of action 0 from itself
+    np.testing.assert_allclose(result.rows["td_error"], [0.25 * math.log(2.0), 0.0], atol=1e-6)
