@@ -179,6 +179,10 @@ def schedule(form: float | Mapping[str, Any] | Schedule) -> Schedule:
     wanted = [field.name for field in fields(made) if field.name != "_"]
     if set(settings) != set(wanted):
         raise ConfigError(f"a {kind} schedule takes {', '.join(wanted)}; got {', '.join(sorted(settings)) or 'nothing'}")
+    for name, value in settings.items():
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                raise ConfigError(f"{name} of a {kind} schedule must be a number, got {number!r}")
     built: Schedule = made(**settings)
     return built
 

@@ -75,6 +75,11 @@ def test_short_forms(form: Any, expected: Schedule) -> None:
             {"kind": "piecewise", "values": [1.0, 2.0, 3.0], "boundaries": [10, 10]},
             r"boundaries of a piecewise schedule must rise, got \[10, 10\]",
         ),
+        ({"kind": "linear", **LENGTH, "start": "1e-3"}, "start of a linear schedule must be a number, got '1e-3'"),
+        (
+            {"kind": "piecewise", "values": [1.0, True], "boundaries": [1]},
+            "values of a piecewise schedule must be a number, got True",
+        ),
         ("fast", r"a schedule is a number or a mapping with a kind \(constant, linear, .*\), got 'fast'"),
         (True, "a schedule is a number or a mapping with a kind"),
     ],
