@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -134,3 +135,23 @@ def test_other_settings_agree(case: Callable[[str], Case], changes: dict[str, An
     for update in (built.torch, built.jax):
         built.epochs(update, 2)
     built.agree()
+
+
+@pytest.mark.parametrize("kind", ["convolutions", "lstm"])
+def test_slopes_through_images_and_time_agree(action: Leaf, kind: str) -> None:
+    shape, high = ((36, 36, 3), 255.0) if kind == "convolutions" else ((4,), 1.0)
+    size = math.prod(shape)
+    dtype = "|u1" if kind == "convolutions" else "<f4"
+    seen = Leaf(name="observation", kind="box", dtype=dtype, shape=shape, low=(0.0,) * size, high=(high,) * size)
+    if kind == "convolutions":
+        loss = PpoLoss(ActorCriticPolicy((seen,), (action,), convolutions="atari", hidden=(16,), activation="relu"))
+    else:
+        loss = PpoLoss(ActorCriticPolicy((seen,), (action,), hidden=(8,), recurrent="lstm", recurrent_units=6), steps=5)
+    drawn = sample(loss.arguments("loss"), rows=2 * ROWS, generator=np.random.default_rng(0))
+    columns = {name: column for name, column in drawn.items() if column.ndim}
+    updates = [_build(loss, mode, optimizer=Sgd()) for mode in ("torch", "jax")]
+    for update in updates:
+        update.update_many(columns, epochs=2, generator=np.random.default_rng(1), learning_rate=0.1, **SETTINGS)
+    theirs, ours = (update.parameters() for update in updates)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert np.abs(ours - _build(loss, "torch").parameters()).max() > 1e-3
