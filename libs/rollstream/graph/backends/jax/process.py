@@ -1,6 +1,7 @@
 """What JAX needs to be told once per process, before its first program: where compiled programs are kept, and to run them inline.
 
-Nothing is set at import, and nothing that the user has set (by environment or `jax.config`) is changed.
+Nothing is set at import. A cache that the user has chosen (by environment or `jax.config`) stays, and so does
+JAX_CPU_ENABLE_ASYNC_DISPATCH in the environment.
 
 Threads: XLA on CPU uses as many as the process may run on (`taskset`, a container's CPU set). To bound them, set in the
 environment `NPROC=1` and `XLA_FLAGS=--xla_cpu_multi_thread_eigen=false`; minibatches of small networks run on one thread
