@@ -18,7 +18,9 @@ __all__ = ["rate_scale"]
 def rate_scale(layout: FlatLayout, groups: Mapping[str, float]) -> npt.NDArray[np.float32]:
     """Factor of the learning rate for each parameter, float32 [P]: that of the first pattern that fits its name, else 1.
 
-    >>> rate_scale(policy_layout, {"value.*": 2.0, "features.*": 0.0})       # twice as fast; not at all
+        rate_scale(layout, {"value.*": 2.0, "torso.*": 0.0})       # twice as fast; not at all
+
+    Weight decay scales with the learning rate, as in parameter groups of torch.
 
     Args:
         groups: factors by pattern; `*` stands for any text.

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from typing import Any
 
 import pytest
 
 from rollstream.errors import ConfigError
-from rollstream.graph.optimizers import Constant, Cosine, Exponential, Linear, Piecewise, Polynomial, Schedule, schedule
+from rollstream.graph.optimizers import (
+    Constant,
+    Cosine,
+    Exponential,
+    Linear,
+    Piecewise,
+    Polynomial,
+    Schedule,
+    schedule,
+    schedules,
+)
 
 LENGTH = {"start": 4.0, "end": 1.0, "over_steps": 100}
 
@@ -88,3 +99,9 @@ def test_short_forms(form: Any, expected: Schedule) -> None:
 def test_forms_that_make_no_sense_are_refused(form: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         schedule(form)
+
+
+def test_the_examples_run() -> None:
+    outcome = doctest.testmod(schedules)
+    assert outcome.attempted >= 6
+    assert outcome.failed == 0
