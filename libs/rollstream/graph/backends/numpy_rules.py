@@ -148,16 +148,18 @@ def _conv(back: Receiver, made: Made, g: NDArray) -> None:
     flat = reshape(back.do, g.transpose(0, 2, 3, 1), shape=(-1, g.shape[1]))
     back.into(bias, lambda out: back.do(np.dot, np.ones(len(flat), g.dtype), flat, out))
     if back.wants(kernels):
-        back.product(kernels, patches.reshape(len(flat), -1).T, flat)
+        part = np.empty(plain(kernels).shape[::-1], g.dtype)  # transposed: so it is faster, and so the weight lies
+        back.do(np.dot, flat.T, patches.reshape(len(flat), -1), part)
+        back.pass_on(kernels, part.T)
     if not back.wants(x):
         return
     (batch, channels, *size), (down, across, *kernel) = x.shape, patches.shape[1:5]
     image = np.empty((batch, *size, channels), g.dtype)
     step = block_images(down * across, len(plain(kernels)))
-    part = np.empty((min(step, batch), *patches.shape[1:]), g.dtype)
+    room = np.empty((min(step, batch), *patches.shape[1:]), g.dtype)
     back.do(image.fill, 0)
     for start in range(0, batch, step):
-        some = part[: min(step, batch - start)]
+        some = room[: min(step, batch - start)]
         rows = slice(start * down * across, (start + len(some)) * down * across)
         back.do(np.dot, flat[rows], plain(kernels).T, some.reshape(-1, len(plain(kernels))))
         for row, column in itertools.product(*map(range, kernel)):
