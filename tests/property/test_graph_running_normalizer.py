@@ -21,7 +21,7 @@ NORMALIZER = build(RunningNormalizer(), SPACES, rows=BLOCK_ROWS)
 def seen(rows: np.ndarray, weight: np.ndarray) -> Statistics:
     """What one actor knows after these rows, block by block."""
     state = NORMALIZER.memory.state_views
-    for name, first in (("count", 0.0), ("mean", 0.0), ("variance", 1.0)):
+    for name, first in (("count", 0.0), ("mean", 0.0), ("mean_rest", 0.0), ("variance", 1.0)):
         state[name][...] = first
     for start in range(0, len(rows), BLOCK_ROWS):
         block, count = np.zeros((BLOCK_ROWS, 2), np.float32), np.zeros(BLOCK_ROWS, np.float32)

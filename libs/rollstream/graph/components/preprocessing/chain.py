@@ -3,8 +3,9 @@ comes out of it.
 
     preprocessing: {"observation": [{"kind": "grayscale"}, {"kind": "resize", "height": 84, "width": 84}, "normalize"]}
 
-A kind without settings may be written as its name. There is no kind for frame stacking: rows hold every frame once, and frames are
-stacked when rows are read (`stack` of a replay table's items).
+A kind without settings may be written as its name. There is no kind for frame stacking, since a component sees one row at a time: a replay
+table stacks the frames of its rows when they are read (`stack` of its spec), and `gymnasium.wrappers.FrameStackObservation` stacks them
+before they are acted on and stored; [4, H, W] is an image with 4 channels here.
 """
 
 from __future__ import annotations

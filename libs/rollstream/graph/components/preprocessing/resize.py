@@ -57,6 +57,6 @@ class Resize:
         ops = scope.ops
         image = ops.to_float(channels_first(ops, x, self.order))
         rows = resize_matrix(image.shape[2], self.height, self.method)
-        columns = resize_matrix(image.shape[3], self.width, self.method).T.copy()
+        columns = resize_matrix(image.shape[3], self.width, self.method).T
         y = ops.matmul(ops.matmul(ops.constant(rows), image), ops.constant(columns))
         return y if self.order == "first" else ops.transpose(y, (0, 2, 3, 1))

@@ -5,10 +5,10 @@ training see the same numbers. `observe` adds a batch of rows by the formula of 
 a pairwise algorithm for computing sample variances", equations 2.1), which joins two sets of data from their counts, means and variances
 alone. So `merge` of the statistics of N actors gives those of one that saw all. (In a run, the learner observes the rows of all actors.)
 
-Accuracy in float32: mean and variance are moved by differences from themselves, never as sums of squares, so a mean far from 0 costs
-nothing more than the input itself has lost (x of 1e4 is known to 1e-3). A move below half a unit in the last place of the mean is
-lost: the mean stays within a few such units. The count is exact to 2^24 = 16.8 million rows; above it a batch is counted to a
-relative 6e-8, and once single rows are lost (above 2^24) the mean becomes a moving average over as many rows.
+Accuracy in float32: mean and variance are moved by differences from themselves, never as sums of squares, and what a move of the mean
+loses by rounding is added to the next one (Kahan 1965), so a mean of a thousand deviations is as good as one of 0. The count is exact to
+2^24 = 16.8 million rows; at 1e8 it is rounded to a multiple of 8, so observe many rows at a time: single ones would not be counted any
+more, and the mean would become a moving average over as many rows.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ class RunningNormalizer:
         new = seen / ops.maximum(total, ops.zeros_like(total) + SMALLEST)
         old = 1.0 - new
         scope.set_state("count", total)
-        scope.set_state("mean", mean + new * mean_shift)
+        move = new * mean_shift + scope.state("mean_rest", shape)
+        moved = mean + move
+        scope.set_state("mean", moved)
+        scope.set_state("mean_rest", move - (moved - mean))
         spread = ops.sum(share * centred * centred, axis=0)
         # of no rows at all, everything stays as it was: new is 0
         scope.set_state("variance", old * variance + new * spread + new * old * mean_shift * mean_shift)

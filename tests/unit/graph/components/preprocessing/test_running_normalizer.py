@@ -18,7 +18,7 @@ from rollstream.graph.spaced import Spaces
 
 BOX = spaces.Box(-1, 1, (2,))
 SPACES: Spaces = {"output": {"x": BOX}, "observe": {"x": BOX, "weight": Input(name="weight", low=0.0, high=1.0)}}
-EMPTY = {"count": 0.0, "mean": [0.0, 0.0], "variance": [1.0, 1.0]}
+EMPTY = {"count": 0.0, "mean": [0.0, 0.0], "mean_rest": [0.0, 0.0], "variance": [1.0, 1.0]}
 
 
 @pytest.fixture
@@ -95,12 +95,23 @@ def test_a_long_run_in_float32_stays_with_the_truth(generator: np.random.Generat
 def test_a_count_of_a_hundred_million_neither_jumps_nor_drifts(
     observe: Callable[..., Any], generator: np.random.Generator
 ) -> None:
-    state: dict[str, Any] = {"count": 1e8, "mean": [3.0, -3.0], "variance": [4.0, 0.25]}
+    state: dict[str, Any] = {**EMPTY, "count": 1e8, "mean": [3.0, -3.0], "variance": [4.0, 0.25]}
     for _ in range(1000):
         state = observe(state, generator.normal([3.0, -3.0], [2.0, 0.5], (256, 2)), np.ones(256))
     assert state["count"] == pytest.approx(1e8 + 256_000, rel=1e-6)
     np.testing.assert_allclose(state["mean"], [3.0, -3.0], atol=1e-4)
     np.testing.assert_allclose(state["variance"], [4.0, 0.25], rtol=1e-3)
+
+
+def test_a_mean_far_from_0_still_follows_after_a_hundred_million_rows(observe: Callable[..., Any]) -> None:
+    """Each batch moves it by a tenth of what float32 can tell apart at 1,000."""
+    state: dict[str, Any] = {**EMPTY, "count": 1e8, "mean": [1000.0, -1000.0]}
+    truth, count = 1000.0, 1e8
+    for _ in range(1000):
+        state = observe(state, np.full((256, 2), [1002.5, -1002.5]), np.ones(256))
+        truth, count = truth + (1002.5 - truth) * 256 / (count + 256), count + 256
+    assert truth > 1000.006
+    np.testing.assert_allclose(state["mean"], [truth, -truth], atol=1e-4)
 
 
 def test_merging_by_hand() -> None:
