@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from rollstream.errors import ConfigError, SchemaMismatch
 from rollstream.graph import ActorCriticPolicy, QPolicy, build_acting, declare
 from rollstream.graph.components.preprocessing import Preprocessing, parse_chains
 from rollstream.graph.export import export_policy, signature_of
-from rollstream.graph.inputs import flat_inputs, sample
+from rollstream.graph.inputs import Input, flat_inputs, sample
+from rollstream.graph.ops import Array
+from rollstream.graph.scope import Scope
+from rollstream.graph.scope import api as scoped
 from rollstream.seeding import child_generator
 from rollstream.spaces import leaves
 
@@ -195,3 +199,37 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     signature = signature_of(policy, actions=policy.actions, api="greedy", rows=None)
     with pytest.raises(SchemaMismatch, match="tensors do not fit the policy"):
         export_policy(policy, other, signature=signature, observation=policy.observation, form="onnx", to=tmp_path, facts={})
+
+
+def test_a_box_of_integers_stays_within_its_bounds(tmp_path: Path) -> None:
+    policy = _actor_critic(VECTOR, spaces.Box(-3, 4, (2,), np.int32))
+    _export(policy, "onnx", tmp_path)
+    found = _run("onnx", tmp_path, {"observation": np.random.default_rng(0).normal(0, 50, (100, 4))})["action"]
+    assert found.dtype == np.int32
+    assert found.min() >= -3
+    assert found.max() <= 4
+
+
+@dataclass(frozen=True)
+class _CountsRows:
+    """Adds a constant to each row, so it is made for one number of rows."""
+
+    actions: tuple[Any, ...] = ()
+    observation: tuple[Any, ...] = ()
+    apis = ("greedy",)
+
+    def arguments(self, api: str) -> dict[str, Input]:
+        return {"x": Input(name="x", shape=(2,))}
+
+    @scoped
+    def greedy(self, scope: Scope, *, x: Array) -> dict[str, Array]:
+        return {"action": x + scope.ops.constant(np.ones((x.shape[0], 2), np.float32))}
+
+
+def test_a_policy_with_a_constant_for_each_row_needs_a_fixed_number(tmp_path: Path) -> None:
+    signature = signature_of(_CountsRows(), actions=(), api="greedy", rows=None)
+    with pytest.raises(ConfigError, match="_CountsRows.greedy: a constant has one entry for each row.*fix the number"):
+        export_policy(_CountsRows(), {}, signature=signature, observation=(), form="onnx", to=tmp_path, facts={})
+    fixed = signature_of(_CountsRows(), actions=(), api="greedy", rows=3)
+    export_policy(_CountsRows(), {}, signature=fixed, observation=(), form="onnx", to=tmp_path, facts={})
+    assert _run("onnx", tmp_path, {"x": np.ones((3, 2), np.float32)})["action"].tolist() == [[2.0, 2.0]] * 3
