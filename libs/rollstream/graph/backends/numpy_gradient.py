@@ -19,7 +19,7 @@ import numpy as np
 from rollstream.errors import ConfigError
 from rollstream.graph.backends.numpy_calls import reshape
 from rollstream.graph.backends.numpy_rules import RULES
-from rollstream.graph.backends.numpy_tape import Made, NDArray, Recorded, Tape, moves
+from rollstream.graph.backends.numpy_tape import Made, NDArray, Recorded, Tape
 
 __all__ = ["Backward", "record_gradient"]
 
@@ -62,7 +62,7 @@ def _latest_first(last: Made) -> list[Made]:
     found, open_ = {last.number: last}, [last]
     while open_:
         for item in open_.pop().inputs:
-            made = item.made if isinstance(item, Recorded) else None
+            made = _made(item)
             if made is not None and made.number not in found:
                 found[made.number] = made
                 open_.append(made)
@@ -83,58 +83,62 @@ class Backward:
 
     def wants(self, x: object) -> bool:
         """Whether a parameter flows into `x`."""
-        return moves(x)
+        return _made(x) is not None
 
     def give(self, x: object, function: Callable[..., object], *args: NDArray) -> None:
         """`function(*args, out)`, elementwise, is a part of the cotangent of `x`; summed over the axes that were broadcast."""
-        if not (isinstance(x, Recorded) and x.made is not None):
+        made = _made(x)
+        if made is None:
             return
         shape = np.broadcast_shapes(*(np.shape(array) for array in args))
-        if shape == x.shape:
+        if shape == made.array.shape:
             self.into(x, lambda out: self.do(function, *args, out))
         else:
-            full = np.empty(shape, x.dtype)
+            full = np.empty(shape, made.array.dtype)
             self.do(function, *args, full)
             self.pass_on(x, full)
 
     def into(self, x: object, write: Callable[[NDArray], None]) -> None:
         """`write(out)` computes a part of the cotangent of `x` into `out`, of its shape."""
-        if not (isinstance(x, Recorded) and x.made is not None):
+        made = _made(x)
+        if made is None:
             return
-        known = self._cotangents.get(x.made.number)
-        out = _place(x.made) if known is None else np.empty(x.shape, x.dtype)
+        known = self._cotangents.get(made.number)
+        out = _place(made) if known is None else np.empty_like(made.array, order="C")
         write(out)
         if known is None:
-            self._cotangents[x.made.number] = _Cotangent(out, owned=True)
+            self._cotangents[made.number] = _Cotangent(out, owned=True)
         else:
             self._add(known, out)
 
     def pass_on(self, x: object, cotangent: NDArray) -> None:
         """`cotangent`, which nobody changes any more, is a part of that of `x`; summed over the axes that were broadcast."""
-        if not (isinstance(x, Recorded) and x.made is not None):
+        made = _made(x)
+        if made is None:
             return
-        part = self._summed(cotangent, x.shape)
-        known = self._cotangents.get(x.made.number)
+        part = self._summed(cotangent, made.array.shape)
+        known = self._cotangents.get(made.number)
         if known is not None:
             self._add(known, part)
-        elif x.made.rule == "parameter":
+        elif made.rule == "parameter":
             self.into(x, lambda out: self.do(np.copyto, out, part))
         else:
-            self._cotangents[x.made.number] = _Cotangent(part, owned=False)
+            self._cotangents[made.number] = _Cotangent(part, owned=False)
 
     def into_part(self, x: object, part: Callable[[NDArray], NDArray], cotangent: NDArray) -> None:
         """`cotangent` is that of `part(x)`, a view of `x`; elsewhere it is 0."""
-        if not (isinstance(x, Recorded) and x.made is not None):
+        made = _made(x)
+        if made is None:
             return
-        known = self._cotangents.get(x.made.number)
+        known = self._cotangents.get(made.number)
         if known is None:
-            out = _place(x.made)
+            out = _place(made)
             self.do(out.fill, 0)
             self.do(np.copyto, part(out), cotangent)
-            self._cotangents[x.made.number] = _Cotangent(out, owned=True)
+            self._cotangents[made.number] = _Cotangent(out, owned=True)
             return
         if not known.owned:
-            own = np.empty(x.shape, x.dtype)
+            own = np.empty_like(made.array, order="C")
             self.do(np.copyto, own, known.array)
             known.array, known.owned = own, True
         self.do(np.add, part(known.array), cotangent, part(known.array))
@@ -184,9 +188,13 @@ class Backward:
         return out
 
 
+def _made(x: object) -> Made | None:
+    return x.made if isinstance(x, Recorded) else None
+
+
 def _place(made: Made) -> NDArray:
     """Where the cotangent of this array is written: a parameter's gradient has its place."""
     if made.rule == "parameter":
         gradient: NDArray = made.settings["gradient"]
         return gradient
-    return np.empty(made.array.shape, made.array.dtype)
+    return np.empty_like(made.array, order="C")

@@ -66,7 +66,7 @@ def test_sixteen_updates_are_those_of_torch(name: str, request: pytest.FixtureRe
     assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-6)
     wanted = torch.state()
     for part, array in ours.state().items():
-        np.testing.assert_allclose(array, wanted[part], atol=2e-6, err_msg=part)
+        np.testing.assert_allclose(array, wanted[part], rtol=1e-6, atol=1e-6, err_msg=part)
 
 
 def test_td_errors_and_the_target_network_are_those_of_torch(double_q: Case) -> None:
