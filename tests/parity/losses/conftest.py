@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
-import torch
-
 from rollstream.graph import declare
-from rollstream.graph.backends.torch.gradient import gradient
 from rollstream.graph.inputs import sample
-from rollstream.graph.layout import FlatLayout
 from rollstream.graph.losses import Loss, LossResult
 from rollstream.graph.memory import Memory
 from rollstream.graph.reference import reference
 from rollstream.spaces import Leaf
 
-Tensors = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, Any]
+"""By name, of torch, which is imported where it is used: modules of tests skip without it, a conftest cannot."""
 
 ROWS = 16
 
@@ -60,7 +55,11 @@ def continuous() -> tuple[Leaf, ...]:
 def compare() -> Callable[..., Case]:
     """`compare(loss, plain)`: `plain(parameters, target, inputs)` is the loss in torch, from tensors by name."""
 
-    def run(loss: Loss, plain: Callable[[Tensors, Tensors, Tensors], torch.Tensor], *, seed: int = 0, **fixed: Any) -> Case:
+    def run(loss: Loss, plain: Callable[[Tensors, Tensors, Tensors], Any], *, seed: int = 0, **fixed: Any) -> Case:
+        import torch
+
+        from rollstream.graph.backends.torch.gradient import gradient
+
         generator = np.random.default_rng(seed)
         layout = declare(loss.policy).layout
         flat, far = (layout.init(number) + generator.normal(0, 0.3, layout.size).astype(np.float32) for number in (0, 1))
@@ -70,9 +69,13 @@ def compare() -> Callable[..., Case]:
         result = reference(loss, api="loss", memory=memory, inputs=inputs)
         slope = gradient(loss, api="loss", memory=memory, inputs=inputs, cotangents={"loss": np.ones((), np.float32)})
 
+        def split(flat: Any) -> dict[str, Any]:
+            parts = torch.split(flat, [item.size for item in layout.parameters])
+            return {item.name: part.view(item.shape) for item, part in zip(layout.parameters, parts, strict=True)}
+
         at = torch.from_numpy(flat.copy()).requires_grad_()
         tensors = {name: torch.from_numpy(np.asarray(value)) for name, value in inputs.items()}
-        theirs = plain(_split(layout, at), _split(layout, torch.from_numpy(far)), tensors)
+        theirs = plain(split(at), split(torch.from_numpy(far)), tensors)
         np.testing.assert_allclose(result.loss, theirs.item(), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(slope, torch.autograd.grad(theirs, at)[0].numpy(), rtol=1e-4, atol=1e-6)
         assert np.abs(slope).max() > 1e-3
@@ -80,8 +83,3 @@ def compare() -> Callable[..., Case]:
         return Case(loss=loss, memory=memory, inputs=inputs, result=result)
 
     return run
-
-
-def _split(layout: FlatLayout, flat: torch.Tensor) -> dict[str, torch.Tensor]:
-    parts = torch.split(flat, [item.size for item in layout.parameters])
-    return {item.name: part.view(item.shape) for item, part in zip(layout.parameters, parts, strict=True)}
