@@ -44,8 +44,8 @@ __all__ = [
     "where",
 ]
 
-FEW_COLUMNS = 32
-MANY_ROWS = 16
+FEW_COLUMNS, MANY_ROWS = 32, 16
+"""The highest of at most so few columns, in at least so many rows, is taken over a transposed copy."""
 LARGE_EXPONENT = 88.0
 """exp of it is just finite in float32."""
 CACHE_BYTES = 1 << 19

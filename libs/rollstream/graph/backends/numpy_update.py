@@ -111,11 +111,22 @@ class NumpyEngine:
             count=ops.to_float(tape.input(state.count)[0]),
             learning_rate=rate,
         )
-        for slot, moved in zip((state.parameters, *state.slots), (after.parameters, *after.slots), strict=True):
-            tape.record(np.copyto, slot, plain(moved))
+        kept = (state.parameters, *state.slots)
+        moved = [self._apart(tape, plain(array), kept) for array in (after.parameters, *after.slots)]
+        for place, array in zip(kept, moved, strict=True):
+            tape.record(np.copyto, place, array)
         known = len(metrics)
         tape.record(np.add, state.sums[:known], metrics, state.sums[:known])
         for place, value in ((known, self._loss), (known + 1, self._norm)):
             sum_ = state.sums[place : place + 1]
             tape.record(np.add, sum_, value, sum_)
         tape.record(np.add, state.tally[:1], np.ones(1, np.int64), state.tally[:1])
+
+    @staticmethod
+    def _apart(tape: Tape, array: npt.NDArray[Any], kept: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A copy of what an optimizer hands on as it was (a slot of old parameters), since its place is written meanwhile."""
+        if not any(np.may_share_memory(array, place) for place in kept):
+            return array
+        copy = np.empty_like(array)
+        tape.record(np.copyto, copy, array)
+        return copy

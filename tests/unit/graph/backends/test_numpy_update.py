@@ -168,6 +168,18 @@ class Descent:
         return Moved(parameters=parameters - gradient * learning_rate, slots=())
 
 
+@dataclass(frozen=True)
+class Looking:
+    """Descent that keeps the parameters of one and of two steps before."""
+
+    slots: ClassVar[tuple[str, ...]] = ("one", "two")
+
+    def step(
+        self, ops: Any, parameters: Array, slots: tuple[Array, ...], gradient: Array, *, count: Array, learning_rate: Array
+    ) -> Moved:
+        return Moved(parameters=parameters - gradient * learning_rate, slots=(parameters, slots[0]))
+
+
 def _engine(loss: Any, **settings: Any) -> tuple[NumpyEngine, UpdateState]:
     update = build_update(loss, batch_rows=2, mode="numpy", seed=0)
     plan = UpdatePlan(
@@ -201,6 +213,16 @@ def test_long_gradients_are_clipped_and_rates_scaled() -> None:
     _step(engine, [1, 2], [0, 0])
     np.testing.assert_allclose(state.parameters[0], 1.0 - 0.1 * 2.0 * 0.5, rtol=1e-6)
     np.testing.assert_allclose(state.sums[-1], 5.0)
+
+
+def test_an_optimizer_may_hand_on_what_it_was_given() -> None:
+    engine, state = _engine(Line(), optimizer=Looking())
+    seen = [state.parameters[0]]
+    for _ in range(3):
+        _step(engine, [1, 2], [0, 0])
+        seen.append(state.parameters[0])
+    assert state.slots[:, 0].tolist() == [seen[2], seen[1]]
+    np.testing.assert_allclose(seen, [1.0, 0.5, 0.25, 0.125])
 
 
 def test_an_operation_without_a_rule_is_refused_by_name_with_what_to_use() -> None:
