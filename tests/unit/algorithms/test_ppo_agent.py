@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -74,6 +74,25 @@ class TargetEnvironment(gymnasium.Env[Any, Any]):
         return self._seen(), reward, True, False, {}
 
 
+class CueEnvironment(gymnasium.Env[Any, Any]):
+    """The first of three observations says which action earns a reward at the third; the others are blank."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,))
+    action_space = spaces.Discrete(2)
+    _cue = 0
+    _step = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self._cue, self._step = int(self.np_random.integers(0, 2)), 0
+        return np.array([2.0 * self._cue - 1.0], np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self._step += 1
+        over = self._step == 3
+        return np.zeros(1, np.float32), float(over and action == self._cue), over, False, {}
+
+
 def _made(**kwargs: Any) -> TargetEnvironment:
     return TargetEnvironment(**kwargs)
 
@@ -81,8 +100,9 @@ def _made(**kwargs: Any) -> TargetEnvironment:
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
     gymnasium.register("Target-v0", entry_point=_made)
+    gymnasium.register("Cue-v0", entry_point=CueEnvironment)
     yield
-    del gymnasium.registry["Target-v0"]
+    del gymnasium.registry["Target-v0"], gymnasium.registry["Cue-v0"]
 
 
 class Board:
@@ -95,12 +115,27 @@ class Board:
 class Training:
     """Actor, advantages and learner as in a cell, in one thread."""
 
-    def __init__(self, *, actions: str, seen: dict[str, float] | None = None, **settings: Any) -> None:
-        given = {"hidden": (16,), "learning_rate": 1e-2, "rollout_steps": 8, "batch_rows": 128, "discount": 0.0, **settings}
+    def __init__(
+        self,
+        *,
+        actions: str = "",
+        seen: dict[str, float] | None = None,
+        environment_id: str = "Target-v0",
+        autoreset: Literal["same_step", "next_step"] = "same_step",
+        **settings: Any,
+    ) -> None:
+        given = {
+            "hidden": (16,),
+            "learning_rate": 1e-2,
+            "rollout_steps": 8,
+            "batch_rows": 128,
+            "discount": 0.0,
+            "mode": "numpy",
+            **settings,
+        }
         self.config = PpoConfig(**given)
-        spec = EnvironmentSpec(
-            id="Target-v0", kwargs={"actions": actions, **(seen or {})}, vectorization="sync", autoreset="same_step"
-        )
+        kwargs: dict[str, Any] = {"actions": actions, **(seen or {})} if actions else {}
+        spec = EnvironmentSpec(id=environment_id, kwargs=kwargs, vectorization="sync", autoreset=autoreset)
         environment = make_environment(spec, envs=ENVS, seed=1, allow=())
         self.agent = PpoAgent(self.config, observation=environment.observation_leaves, actions=environment.action_leaves)
         self.learning = self.agent.learning(seed=1)
@@ -210,3 +245,36 @@ def test_normalization_helps_where_numbers_are_large() -> None:
     for _ in range(25):
         found, other = with_them.round()[0], without.round()[0]
     assert reward_of(found) > 0.5 * reward_of(other)
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
+@pytest.mark.parametrize("recurrent", ["lstm", "gru"])
+def test_what_was_acted_in_an_episode_is_judged_the_same_in_sequences(
+    recurrent: str, autoreset: Literal["same_step", "next_step"]
+) -> None:
+    training = Training(
+        environment_id="Cue-v0",
+        autoreset=autoreset,
+        recurrent=recurrent,
+        recurrent_units=8,
+        sequence_steps=5,
+        batch_rows=4_000,
+        epochs=1,
+    )
+    for _ in range(3):
+        assert abs(training.round()[1]["approximate_kl"]) < 1e-6
+
+
+def test_a_policy_that_remembers_learns_what_one_observation_does_not_tell() -> None:
+    settings: dict[str, Any] = {"environment_id": "Cue-v0", "rollout_steps": 12, "discount": 0.9}
+    training = Training(**settings, recurrent="gru", recurrent_units=8, sequence_steps=6)
+    other = Training(**settings)
+    for _ in range(40):
+        found, forgetful = training.round()[0], other.round()[0]
+    assert found.episodes.returns.mean() > 0.9
+    assert forgetful.episodes.returns.mean() < 0.7
+
+
+def test_a_minibatch_holds_a_whole_sequence() -> None:
+    with pytest.raises(ValueError, match=r"batch_rows \(8\) must be >= sequence_steps \(16\): a minibatch holds whole sequences"):
+        PpoConfig(recurrent="lstm", batch_rows=8)

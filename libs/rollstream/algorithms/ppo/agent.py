@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.schedule import linear
+from rollstream.algorithms.sequences import sequences
 from rollstream.errors import ConfigError
 from rollstream.graph import ActorCriticPolicy, Adam, PpoLoss, build_update
 from rollstream.learning import Learned, LearningAgent
@@ -41,13 +42,15 @@ class PpoAgent:
                 observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
             ),
             shared_torso=config.shared_torso,
+            recurrent=config.recurrent,
+            recurrent_units=config.recurrent_units,
             bounds=config.box_bounds,
             autoregressive=config.autoregressive,
         )
 
     @property
     def loss(self) -> PpoLoss:
-        return PpoLoss(self.policy)
+        return PpoLoss(self.policy, steps=self.config.sequence_steps if self.config.recurrent else None)
 
     @property
     def extra_columns(self) -> tuple[Column, ...]:
@@ -66,10 +69,11 @@ class _PpoLearning:
     def __init__(self, agent: PpoAgent, *, seed: int) -> None:
         config = agent.config
         self._config = config
+        self._batch_rows = config.batch_rows // config.sequence_steps if config.recurrent else config.batch_rows
         self._generator = child_generator(seed, "ppo", "minibatches")
         self._update = build_update(
             agent.loss,
-            batch_rows=config.batch_rows,
+            batch_rows=self._batch_rows,
             optimizer=Adam(epsilon=1e-5),
             max_grad_norm=config.max_gradient_norm,
             mode=config.mode,
@@ -78,7 +82,7 @@ class _PpoLearning:
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config = self._config
-        columns = {**batch.columns, "weight": np.ones(batch.rows, np.float32)}
+        columns = sequences(batch.columns, steps=config.sequence_steps) if config.recurrent else batch.columns
         rate = linear(
             config.learning_rate,
             config.learning_rate * FINAL_LEARNING_RATE_SHARE,
@@ -88,15 +92,15 @@ class _PpoLearning:
         metrics = self._update.update_many(
             columns,
             epochs=config.epochs,
-            batch_rows=config.batch_rows,
             generator=self._generator,
             learning_rate=rate,
             clip_ratio=config.clip_ratio,
             value_coefficient=config.value_coefficient,
             entropy_coefficient=config.entropy_coefficient,
         )
-        self._update.observe(columns)  # afterwards: actions are judged by the statistics with which they were chosen
-        updates = config.epochs * -(-batch.rows // config.batch_rows)
+        self._update.observe(batch.columns)  # afterwards: actions are judged by the statistics with which they were chosen
+        rows = len(next(iter(columns.values())))
+        updates = config.epochs * -(-rows // self._batch_rows)
         return Learned(updates=updates, metrics={**metrics, "learning_rate": rate})
 
     def columns(self, sample: Any, *, env_steps: int) -> Columns:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
-from rollstream.graph.components.torso import Convolutions
+from rollstream.graph.components.torso import Convolutions, Recurrent
 from rollstream.graph.modes.engines import UpdateMode
 from rollstream.graph.policies import BoxBounds
 
@@ -55,6 +55,12 @@ class PpoConfig(Frozen):
     """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
     channels: Channels = "auto"
     """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
+    recurrent: Recurrent | None = None
+    """Layer that remembers, `lstm` or `gru`, after the hidden ones; for tasks that one observation does not tell all about."""
+    recurrent_units: int = Field(default=64, ge=1)
+    """Width of the layer that remembers; as wide as the hidden ones."""
+    sequence_steps: int = Field(default=16, ge=1)
+    """Steps through which a policy that remembers learns at once; longer ones reach further back, and are slower."""
     box_bounds: BoxBounds = "clip"
     """How Box actions stay inside their bounds: `clip` cuts samples and keeps the entropy exact; `squash` takes their tanh."""
     autoregressive: bool = False
@@ -63,3 +69,11 @@ class PpoConfig(Frozen):
     """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PpoConfig:
+        if self.recurrent and self.batch_rows < self.sequence_steps:
+            raise ValueError(
+                f"batch_rows ({self.batch_rows}) must be >= sequence_steps ({self.sequence_steps}): a minibatch holds whole sequences"
+            )
+        return self

@@ -18,11 +18,13 @@ from rollstream.spaces import Batch, Flag, Rollout
 __all__ = ["advantages", "rollout_advantages"]
 
 NEEDED = ("reward", "value", "log_prob")
+RECURRENT = "recurrent"
 
 
 def advantages(*, discount: float, gae_lambda: float) -> Step:
     """Generalized advantage estimation over every rollout. Gives batches with the columns observation*, action*, latent*,
-    log_prob, advantage and return, one row per environment step (final observations have served and are left out)."""
+    log_prob, advantage and return (of policies that remember also recurrent*, `first`, and `begins`: a row that does not follow
+    the one before), one row per environment step (final observations have served and are left out)."""
     for name, value in (("discount", discount), ("gae_lambda", gae_lambda)):
         if not 0 <= value <= 1:
             raise ConfigError(f"{name} of advantages must be between 0 and 1, got {value} ({calling_place()})")
@@ -97,6 +99,10 @@ class _BoundAdvantages:
         advantage = rollout_advantages(rollout, bootstrap, discount=self.discount, gae_lambda=self.gae_lambda)
         kept = np.flatnonzero((rollout.rows["flags"] & Flag.FINAL) == 0)
         columns = {name: rollout.rows[name][kept] for name in names if _is_input(name)}
+        if any(name.startswith(RECURRENT) for name in columns):
+            columns["first"] = ((rollout.rows["flags"][kept] & Flag.FIRST) != 0).astype(np.float32)
+            environment = np.searchsorted(rollout.offsets, kept, side="right")
+            columns["begins"] = np.diff(environment, prepend=-1).astype(np.bool_).astype(np.uint8)
         columns["advantage"] = advantage[kept]
         columns["return"] = advantage[kept] + rollout.rows["value"][kept]
         return Batch(
@@ -110,4 +116,4 @@ class _BoundAdvantages:
 
 
 def _is_input(name: str) -> bool:
-    return name == "log_prob" or name.split(".", maxsplit=1)[0] in ("observation", "action", "latent")
+    return name == "log_prob" or name.split(".", maxsplit=1)[0] in ("observation", "action", "latent", RECURRENT)
