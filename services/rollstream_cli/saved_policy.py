@@ -16,7 +16,7 @@ from rollstream.acting import SCALAR_PREFIX
 from rollstream.algorithms import make_agent, settings_type
 from rollstream.algorithms.agent import Agent
 from rollstream.checkpoint import LoadedCheckpoint, read_checkpoint, resolve
-from rollstream.config import ExperimentSpec
+from rollstream.config import ExperimentSpec, load
 from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError
 from rollstream.spaces import Leaf
@@ -47,7 +47,7 @@ class SavedPolicy:
             "rollstream": manifest["release"],
             "experiment": manifest["experiment"],
             "algorithm": self.spec.algorithm,
-            "settings": dict(self.spec.settings),
+            "settings": load(settings_type(self.spec.algorithm), self.spec.settings, what="settings").model_dump(mode="json"),
             "environment": self.spec.environment.model_dump(mode="json"),
             "seed": self.spec.seed,
             "spec_hash": manifest["spec_hash"],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -87,12 +86,12 @@ def export_policy(
         "layout_hash": memory.layout.hash,
         "inputs": signature.described_inputs(),
         "outputs": outputs,
-        "observation_space": [asdict(leaf) for leaf in observation],
-        "action_space": [{**asdict(leaf), "values": _meaning(leaf)} for leaf in signature.actions],
+        "observation_space": [_described(leaf) for leaf in observation],
+        "action_space": [{**_described(leaf), "values": _meaning(leaf)} for leaf in signature.actions],
         "how_to_run": RUN[form],
     }
     about = to / METADATA
-    about.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+    about.write_text(json.dumps(metadata, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return [path, about]
 
 
@@ -106,6 +105,21 @@ def _memory(policy: Component, tensors: Mapping[str, npt.NDArray[Any]]) -> Memor
         state_layout=declared.state_layout,
         state=declared.state_layout.join(state),
     )
+
+
+def _described(leaf: Leaf) -> dict[str, Any]:
+    """A leaf for the metadata: one bound where all are equal, null where there is none; no empty fields."""
+    fields: dict[str, Any] = {"name": leaf.name, "kind": leaf.kind, "dtype": leaf.dtype, "shape": list(leaf.shape)}
+    if leaf.kind == "box":
+        fields |= {"low": _bounds(leaf.low), "high": _bounds(leaf.high)}
+    elif leaf.counts:
+        fields |= {"counts": list(leaf.counts), "starts": list(leaf.starts)}
+    return fields
+
+
+def _bounds(bounds: tuple[float, ...]) -> Any:
+    plain = [bound if np.isfinite(bound) else None for bound in bounds]
+    return plain[0] if len(set(plain)) == 1 else plain
 
 
 def _meaning(leaf: Leaf) -> str:

@@ -183,8 +183,22 @@ def test_the_metadata_says_what_goes_in_and_what_comes_out(tmp_path: Path) -> No
         "action.1": ("<f8", ["rows", 2]),
         "action.2": ("|i1", ["rows", 2]),
     }
+    assert about["observation_space"][0] | {"name": ""} == {
+        "name": "",
+        "kind": "box",
+        "dtype": "<f8",
+        "shape": [4],
+        "low": -1.0,
+        "high": 1.0,
+    }
     assert about["action_space"][0]["values"] == "one of -1 to 1, as the environment counts"
     assert "InferenceSession" in about["how_to_run"]
+
+
+def test_bounds_that_do_not_exist_are_null(tmp_path: Path) -> None:
+    policy = _actor_critic(spaces.Box(np.float32([-np.inf, 0.0]), np.float32([np.inf, np.inf])), spaces.Discrete(2))
+    (leaf,) = _export(policy, "safetensors", tmp_path)["observation_space"]
+    assert (leaf["low"], leaf["high"]) == ([None, 0.0], None)
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
