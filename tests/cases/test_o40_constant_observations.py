@@ -50,4 +50,4 @@ def test_o40_a_vector_environment_that_never_writes_its_buffer_is_told(
             collector.collect(100, version=version)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == warnings
-    assert all("environment 'blind': observation was the same in every copy for 1000 steps in a row" in text for text in told)
+    assert all("environment 'blind': observation has not changed in any copy for 1000 steps in a row" in text for text in told)

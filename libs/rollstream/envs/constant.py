@@ -42,7 +42,7 @@ class ConstantColumns:
             self._same_steps[column] += steps
             if self._same_steps[column] >= self._after_steps:
                 _LOG.warning(
-                    "environment %r: %s was the same in every copy for %d steps in a row; if it should change, see whether the vector "
+                    "environment %r: %s has not changed in any copy for %d steps in a row; if it should, see whether the vector "
                     "environment writes it (told once)",
                     self._name,
                     column,

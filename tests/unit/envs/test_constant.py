@@ -35,7 +35,7 @@ def test_a_column_that_stands_still_is_told_once_after_as_many_steps(told: Told)
     for _ in range(3):
         watched.see(rollout(), done=nothing)
     assert len(told()) == 1
-    assert "environment 'robot': still was the same in every copy for 12 steps in a row" in told()[0]
+    assert "environment 'robot': still has not changed in any copy for 12 steps in a row" in told()[0]
 
 
 def test_one_change_of_one_copy_starts_the_count_anew(told: Told) -> None:
