@@ -113,6 +113,24 @@ def test_nested_observations_give_nested_actions(start_control: Any, store: Stor
         }
 
 
+def test_a_recurrent_policy_gives_its_state_and_takes_it_back(control: Any, store: Store) -> None:
+    cart = Published(control, store, CART | {"settings": {"recurrent": "gru", "recurrent_units": 8}})
+    cart.publish(0)
+    first = cart.act(observation=STANDING[0]).json()
+    assert np.shape(first["states"][0]["torso"]) == (8,)
+    second = cart.act(observation=STANDING[1], state=first["states"][0]).json()
+    both = cart.act(observations=[STANDING[1]] * 2, states=first["states"] * 2).json()
+    for name, memory in second["states"][0].items():
+        np.testing.assert_allclose([state[name] for state in both["states"]], [memory] * 2, atol=1e-6)
+        assert not np.allclose(cart.act(observation=STANDING[1]).json()["states"][0][name], memory)
+    wrong = cart.act(observation=STANDING[1], state={"torso": [0.0] * 7})
+    assert wrong.status_code == 422
+    assert {error["path"]: error["message"] for error in wrong.json()["errors"]} == {
+        "state.torso": "must have shape [8], got [7]",
+        "state.value_torso": "is missing",
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
