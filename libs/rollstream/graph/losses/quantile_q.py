@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -41,8 +42,8 @@ class QuantileQLoss:
     metric_names: ClassVar[tuple[str, ...]] = ("td_error_abs", "q_value")
 
     def __post_init__(self) -> None:
-        if not self.huber_delta > 0:
-            raise ConfigError(f"QuantileQLoss needs huber_delta > 0, got {self.huber_delta}")
+        if not 0 < self.huber_delta < math.inf:
+            raise ConfigError(f"QuantileQLoss needs a finite huber_delta > 0, got {self.huber_delta}")
 
     def arguments(self, api: str) -> Arguments:
         return {

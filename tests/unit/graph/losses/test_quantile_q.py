@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -80,5 +81,6 @@ def test_the_online_network_chooses_and_the_target_network_tells_the_quantiles(
 
 
 def test_a_delta_that_cannot_work_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
-    with pytest.raises(ConfigError, match="QuantileQLoss needs huber_delta > 0, got 0"):
-        QuantileQLoss(_Table((box(1),), (discrete(2),)), huber_delta=0.0)
+    for delta in (0.0, math.inf):
+        with pytest.raises(ConfigError, match=f"QuantileQLoss needs a finite huber_delta > 0, got {delta}"):
+            QuantileQLoss(_Table((box(1),), (discrete(2),)), huber_delta=delta)
