@@ -39,6 +39,21 @@ def test_an_experiment_lives_on_a_cell(cell: Any) -> None:
     assert "goes on from" in cell.run("resume", experiment, "--stop-steps", "100000000").stdout
 
 
+def test_an_experiment_is_paused_and_goes_on(cell: Any) -> None:
+    experiment = cell.json(*SUBMIT)["id"]
+
+    def now() -> Any:
+        return cell.json("status", experiment, "--json")
+
+    for _ in range(2):  # at once, and while it runs
+        cell.json("pause", experiment, "--json")
+        cell.until(lambda: now()["phase"] == "paused")
+        trained = now()["counters"].get("updates", 0)
+        cell.run("resume", experiment)
+        cell.until(lambda trained=trained: now()["counters"].get("updates", 0) > trained)
+    assert cell.json("stop", experiment, "--json")["phase"] == "stopped"
+
+
 def test_a_cell_is_scaled_and_shows_its_members_and_logs(cell: Any) -> None:
     assert cell.json("up", "--json")["already_running"]
     assert cell.json("scale", "2", "--json")["replicas"] == 2
