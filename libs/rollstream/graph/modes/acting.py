@@ -22,7 +22,7 @@ from rollstream.graph.modes.executables import MODES, Mode, executable_builder
 from rollstream.graph.modes.requirements import has_onnx, require_onnx
 from rollstream.spaces import Columns
 
-__all__ = ["Acting", "ActingMode", "build_acting"]
+__all__ = ["Acting", "ActingMode", "Packed", "build_acting"]
 
 ActingMode: TypeAlias = Literal["auto"] | Mode
 MAX_BLOCK_ROWS = 1024
@@ -193,7 +193,7 @@ def build_acting(policy: Component, *, batch: int, mode: ActingMode = "auto") ->
     if mode not in ("auto", *MODES):
         raise ConfigError(f"unknown acting mode {mode!r}; known: auto, {', '.join(MODES)}")
     declared = declare(policy)
-    convolves = has_convolution(declared.layout)
+    convolves = _has_convolution(declared.layout)
     if mode == "auto":
         mode = "onnx" if convolves and has_onnx() else "numpy"
     if mode == "onnx" and convolves:
@@ -204,6 +204,6 @@ def build_acting(policy: Component, *, batch: int, mode: ActingMode = "auto") ->
     return Acting(policy, batch=batch, build=executable_builder(mode), declared=declared)
 
 
-def has_convolution(layout: FlatLayout) -> bool:
+def _has_convolution(layout: FlatLayout) -> bool:
     """Whether a parameter is a convolution's kernel: nothing else has four axes."""
     return any(len(parameter.shape) == 4 for parameter in layout.parameters)
