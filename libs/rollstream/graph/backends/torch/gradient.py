@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 
 from rollstream.graph.backends.torch.ops import TorchOps
+from rollstream.graph.backends.torch.tensors import split
 from rollstream.graph.declare import Component
 from rollstream.graph.executable import output_columns
 from rollstream.graph.inputs import bind
-from rollstream.graph.layout import FlatLayout
 from rollstream.graph.memory import Memory
 from rollstream.graph.scope import Parameters, Scope
 
@@ -30,7 +30,7 @@ def gradient(
 ) -> npt.NDArray[np.float32]:
     """By autograd: of the sum over `cotangents` of output times cotangent, with respect to `memory.flat`, [P]."""
     vector = torch.from_numpy(memory.flat.copy()).requires_grad_()
-    live = _split(memory.layout, vector)
+    live = split(memory.layout, vector)
     frozen = {name: part.detach() for name, part in live.items()}
     target, state = (
         {name: torch.from_numpy(view.copy()) for name, view in views.items()}
@@ -40,11 +40,7 @@ def gradient(
     arguments = component.arguments(api)
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
     outputs = output_columns(getattr(component, api)(scope, **bind(arguments, tensors)))
-    total = sum((outputs[name] * torch.from_numpy(value)).sum() for name, value in cotangents.items())
+    none = (vector * 0.0).sum()  # outputs that no parameter reaches have no gradient of their own
+    total = none + sum((outputs[name] * torch.from_numpy(value)).sum() for name, value in cotangents.items())
     (found,) = torch.autograd.grad(total, vector)
     return np.asarray(found.numpy())
-
-
-def _split(layout: FlatLayout, flat: torch.Tensor) -> dict[str, torch.Tensor]:
-    parts = torch.split(flat, [parameter.size for parameter in layout.parameters])
-    return {parameter.name: part.view(parameter.shape) for parameter, part in zip(layout.parameters, parts, strict=True)}

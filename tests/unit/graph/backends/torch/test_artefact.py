@@ -1,4 +1,4 @@
-"""Compiled updates as files: found again, refused when damaged, and equal to updates that were never compiled. Compiles once (half a minute)."""
+"""Compiled updates as files: found again, refused when damaged, equal to updates never compiled. Compiles once (half a minute)."""
 
 from __future__ import annotations
 
