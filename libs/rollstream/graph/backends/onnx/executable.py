@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import onnxruntime
 
 from rollstream.graph.backends.onnx.trace import Traced, trace
@@ -26,7 +25,7 @@ class OnnxExecutable:
 
     def __init__(self, component: Component, *, api: str, rows: int, memory: Memory) -> None:
         self.inputs: Mapping[str, npt.NDArray[Any]] = empty_inputs(component.arguments(api), rows=rows)
-        traced = trace(component, api=api, rows=rows, memory=memory, constant=lambda _: False)
+        traced = trace(component, api=api, rows=rows, memory=memory, place=lambda _: "input")
         state = memory.state_views
         self._outputs = {name: np.zeros(value.shape, value.dtype) for name, value in traced.outputs.items()}
         fresh = {name: np.zeros(value.shape, value.dtype) for name, value in traced.written.items()}
@@ -42,9 +41,11 @@ class OnnxExecutable:
             np.copyto(state, fresh)
         return self._outputs
 
-    def _bound(self, model: onnx.ModelProto, used: Mapping[str, npt.NDArray[Any]]) -> tuple[Any, Any]:
+    def _bound(
+        self, model: bytes, used: Mapping[str, npt.NDArray[Any]], *, outside: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> tuple[Any, Any]:
         """A session, tied to the buffers of this executable."""
-        session = session_of(model.SerializeToString())
+        session = session_of(model, outside=outside)
         binding = session.io_binding()
         for item in session.get_inputs():
             array = self.inputs[item.name] if item.name in self.inputs else used[item.name]
@@ -66,7 +67,7 @@ class PackedOnnxExecutable(OnnxExecutable):
         self._plain = self._session, self._binding
         self._rows = rows
         self._rows_since_change: int | None = 0
-        traced = trace(component, api=api, rows=rows, memory=memory, constant=lambda kind: kind != "state")
+        traced = trace(component, api=api, rows=rows, memory=memory, place=lambda kind: "input" if kind == "state" else "outside")
         self._used = traced.used
         self._model = _model(traced)
 
@@ -83,25 +84,31 @@ class PackedOnnxExecutable(OnnxExecutable):
         return super().run()
 
     def _pack(self) -> None:
-        for constant in self._model.graph.initializer:
-            if constant.name in self._used:
-                constant.raw_data = self._used[constant.name].tobytes()
-        self._session, self._binding = self._bound(self._model, self._used)
+        parameters = {name: array for name, array in self._used.items() if not name.startswith("state:")}
+        self._session, self._binding = self._bound(self._model, self._used, outside=parameters)
         self._rows_since_change = None
 
 
-def session_of(model: bytes) -> onnxruntime.InferenceSession:
-    """A session of one thread."""
+def session_of(model: bytes, *, outside: Mapping[str, npt.NDArray[Any]] | None = None) -> onnxruntime.InferenceSession:
+    """A session of one thread.
+
+    Args:
+        outside: constants that are not in the model, by name. They must stay as they are as long as the session is used.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    if outside:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in outside.values()]
+        options.add_external_initializers(list(outside), values)
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _model(traced: Traced) -> onnx.ModelProto:
+def _model(traced: Traced) -> bytes:
     outputs = {_given(name): value for name, value in traced.outputs.items()}
-    return traced.graph.model(outputs | {_new(name): value for name, value in traced.written.items()})
+    made: bytes = traced.graph.model(outputs | {_new(name): value for name, value in traced.written.items()}).SerializeToString()
+    return made
 
 
 def _given(column: str) -> str:

@@ -27,7 +27,9 @@ def onnx_model(policy: Component, *, memory: Memory, signature: Signature) -> tu
         UnsupportedOp: names what ONNX cannot do, and where the policy asks for it.
     """
     rows = signature.rows or ANY_ROWS
-    traced = trace(policy, api=signature.api, rows=rows, memory=memory, constant=lambda _: True, any_rows=signature.rows is None)
+    traced = trace(
+        policy, api=signature.api, rows=rows, memory=memory, place=lambda _: "constant", any_rows=signature.rows is None
+    )
     ops = OnnxOps(traced.graph)
     outputs = {}
     for column, name in signature.outputs(list(traced.outputs)).items():

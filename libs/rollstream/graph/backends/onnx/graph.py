@@ -8,6 +8,7 @@ there in a few milliseconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,16 @@ class Graph:
         if key is not None:
             self._shared[key] = value
         return value
+
+    def outside(self, name: str, *, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Value:
+        """A constant whose numbers are not in the model: a session gets them with its options."""
+        kind = np.dtype(dtype)
+        tensor = onnx.TensorProto(name=name, dims=shape, data_type=helper.np_dtype_to_tensor_dtype(kind))
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", "memory"), ("offset", "0"), ("length", str(math.prod(shape) * kind.itemsize))):
+            tensor.external_data.add(key=key, value=value)
+        self._constants.append(tensor)
+        return Value(self, name, shape, kind)
 
     def node(self, op: str, inputs: Sequence[Value], *, shape: tuple[int, ...], dtype: npt.DTypeLike, **attributes: Any) -> Value:
         """The one output of an operation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
@@ -16,7 +16,10 @@ from rollstream.graph.inputs import bind, flat_inputs
 from rollstream.graph.memory import Memory
 from rollstream.graph.scope import Parameters, Scope
 
-__all__ = ["Traced", "trace"]
+__all__ = ["Place", "Traced", "trace"]
+
+Place: TypeAlias = Literal["input", "constant", "outside"]
+"""Where numbers of parameters and state are: inputs of each run, in the model, or handed to the session, see `Graph.outside`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +39,12 @@ class Traced:
 
 
 def trace(
-    component: Component, *, api: str, rows: int, memory: Memory, constant: Callable[[str], bool], any_rows: bool = False
+    component: Component, *, api: str, rows: int, memory: Memory, place: Callable[[str], Place], any_rows: bool = False
 ) -> Traced:
     """Run `api` once on values of a new graph.
 
     Args:
-        constant: whether `live`, `target` and `state` are constants in the graph; else they are inputs.
+        place: of `live` and `target` parameters, and of `state`.
         any_rows: the graph takes any number of rows; `rows` is then the number that stands for it, see `Graph`.
 
     Raises:
@@ -53,7 +56,7 @@ def trace(
     used: dict[str, npt.NDArray[Any]] = {}
 
     def part(kind: str, views: Mapping[str, npt.NDArray[Any]]) -> _OnUse:
-        return _OnUse(graph, kind=kind, views=views, used=used, constant=constant(kind))
+        return _OnUse(graph, kind=kind, views=views, used=used, place=place(kind))
 
     live = part("live", memory.live_views)
     target = live if memory.target is None else part("target", memory.target_views)
@@ -76,23 +79,24 @@ class _OnUse(Mapping[str, Value]):
     """Arrays by name that come into the graph when they are first looked at."""
 
     def __init__(
-        self, graph: Graph, *, kind: str, views: Mapping[str, npt.NDArray[Any]], used: dict[str, npt.NDArray[Any]], constant: bool
+        self, graph: Graph, *, kind: str, views: Mapping[str, npt.NDArray[Any]], used: dict[str, npt.NDArray[Any]], place: Place
     ) -> None:
         self._graph = graph
         self._kind = kind
         self._views = views
         self._used = used
-        self._constant = constant
+        self._place = place
         self._made: dict[str, Value] = {}
 
     def __getitem__(self, name: str) -> Value:
         if name not in self._made:
             view, full = self._views[name], f"{self._kind}:{name}"
             self._used[full] = view
-            if self._constant:
+            if self._place == "constant":
                 self._made[name] = self._graph.constant(view, name=full)
             else:
-                self._made[name] = self._graph.input(full, shape=view.shape, dtype=view.dtype)
+                make = self._graph.input if self._place == "input" else self._graph.outside
+                self._made[name] = make(full, shape=view.shape, dtype=view.dtype)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
