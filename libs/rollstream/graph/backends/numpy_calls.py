@@ -199,7 +199,7 @@ def inside(shape: tuple[int, ...], widths: tuple[tuple[int, int], ...]) -> tuple
 def relu(do: Do, x: NDArray) -> NDArray:
     """The positive part."""
     out = np.empty_like(x)
-    do(np.maximum, x, np.zeros((), x.dtype), out=out)
+    do(np.maximum, x, np.zeros_like(out), out=out)
     return out
 
 
@@ -207,7 +207,7 @@ def sigmoid(do: Do, x: NDArray) -> NDArray:
     """1 / (1 + exp(-x)), the exponent bounded so that nothing overflows."""
     out = np.empty_like(x)
     do(np.negative, x, out)
-    do(np.minimum, out, np.asarray(LARGE_EXPONENT, x.dtype), out=out)
+    do(np.minimum, out, np.full_like(out, LARGE_EXPONENT), out=out)
     do(np.exp, out, out)
     do(np.add, out, np.ones((), x.dtype), out)
     do(np.reciprocal, out, out)
@@ -221,7 +221,7 @@ def softplus(do: Do, x: NDArray) -> NDArray:
     do(np.negative, out, out)
     do(np.exp, out, out)
     do(np.log1p, out, out)
-    do(np.maximum, x, np.zeros((), x.dtype), out=positive)
+    do(np.maximum, x, np.zeros_like(out), out=positive)
     do(np.add, out, positive, out)
     return out
 

@@ -123,6 +123,8 @@ class NumpyOps:
     def clip(self, x: Array, low: Array | float, high: Array | float) -> Array:
         if moves(low) or moves(high):
             return self.minimum(self.maximum(x, low), high)
+        if x.dtype.kind == "f":  # with a number NumPy's minimum takes three times as long as with an array of it
+            low, high = (np.full(x.shape, bound, x.dtype) if isinstance(bound, (int, float)) else bound for bound in (low, high))
         return apply("clip", calls.clip, x, low, high)
 
     def where(self, condition: Array, x: Array, y: Array) -> Array:

@@ -29,7 +29,7 @@ Do: TypeAlias = Callable[..., None]
 """`do(function, *arguments)`: call it, and (on a tape) do so again at each replay. `out` buffers are arguments."""
 
 NAMED_OUT = (np.minimum, np.maximum)
-"""NumPy wants their `out` by name."""
+"""NumPy wants their `out` by name; and with a number it takes three times as long as with an array of it."""
 
 BY_METHOD: Mapping[Callable[..., object], Callable[..., tuple[Callable[..., object], tuple[Any, ...]]]] = {
     np.dot: lambda x, y, out: (x.dot, (y, out)),
@@ -198,7 +198,10 @@ def elementwise(ufunc: np.ufunc, *inputs: Any) -> Any:
         out = out.astype(tape.dtype)  # integers divided
     lean = fitted(arrays, out)
     if ufunc in NAMED_OUT:
-        tape.record(ufunc, *lean, out=out)
+        whole = [
+            array if isinstance(item, Recorded) else np.full_like(out, array) for item, array in zip(operands, lean, strict=True)
+        ]
+        tape.record(ufunc, *whole, out=out)
     else:
         tape.record(ufunc, *lean, out)
     return tape.output(out, ufunc.__name__, operands, {})
