@@ -41,9 +41,16 @@ def index_to_value(leaf: Leaf, index: Array) -> Array:
 
 
 def value_to_index(ops: Ops, leaf: Leaf, value: Array) -> Array:
-    """Choices 0 to n-1, int64, of values of the environment."""
+    """Choices 0 to n-1, int64, of values of the environment, [B] or, for a MultiDiscrete leaf, [B, K].
+
+    Where values do not start at 0, what is no value counts as the nearest one: graphs are traced, and buffers begin, with zeros.
+    """
     index = ops.to_int(value)
-    return index - leaf.starts[0] if leaf.starts[0] else index
+    if not any(leaf.starts):
+        return index
+    starts, counts = (np.asarray(each if leaf.shape else each[0], np.int64) for each in (leaf.starts, leaf.counts))
+    index = index - ops.constant(starts)
+    return ops.minimum(ops.maximum(index, ops.zeros_like(index)), ops.constant(np.asarray(counts - 1)))
 
 
 def _describe(leaf: Leaf) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rollstream.errors import SpaceError
-from rollstream.graph import QPolicy
+from rollstream.graph import ActorCriticPolicy, QPolicy, declare
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.discrete import index_to_value, value_to_index
 from rollstream.spaces import Leaf
@@ -27,6 +27,13 @@ def test_indices_are_the_inverse_of_values(discrete: Callable[..., Leaf]) -> Non
 def test_unsigned_values_below_the_start_do_not_wrap() -> None:
     leaf = Leaf(name="action", kind="discrete", dtype="|u1", shape=(), counts=(3,), starts=(2,))
     assert value_to_index(NumpyOps(), leaf, np.array([2, 3, 4], np.uint8)).tolist() == [0, 1, 2]
+
+
+def test_zeros_that_are_no_values_count_as_the_nearest_one(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    assert value_to_index(NumpyOps(), discrete(3, start=100), np.array([0, 101, 999])).tolist() == [0, 1, 2]
+    several = Leaf(name="several", kind="multi_discrete", dtype="<i8", shape=(1, 2), counts=(2, 3), starts=(-9, 70))
+    assert value_to_index(NumpyOps(), several, np.array([[0, 0], [-9, 71]])).tolist() == [[1, 0], [0, 1]]
+    assert "policy.bias" in declare(ActorCriticPolicy((box(),), (discrete(3, start=100),))).layout.names
 
 
 def test_other_action_spaces_are_refused_with_what_they_are(box: Callable[..., Leaf]) -> None:

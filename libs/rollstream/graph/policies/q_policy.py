@@ -74,7 +74,7 @@ class QPolicy:
         require_discrete(self.action, where="QPolicy.act")
         if self.distribution == "quantile" and self.dueling:
             raise ConfigError("QPolicy: dueling quantiles are not there; use dueling=False, or distribution='c51'")
-        assert self.masks is not None, "the mask is checked when a policy is made"
+        _ = self.masks, self._torso  # what does not fit is refused now
 
     @property
     def action(self) -> Leaf:

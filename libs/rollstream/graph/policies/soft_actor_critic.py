@@ -54,8 +54,7 @@ class SoftActorCritic:
     preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
-        for leaf in self.actions:
-            Bounds(leaf)
+        _ = [Bounds(leaf) for leaf in self.actions], self._torso  # what does not fit is refused now
         if not self.initial_temperature > 0:
             raise ConfigError(f"initial_temperature must be > 0, got {self.initial_temperature}")
 

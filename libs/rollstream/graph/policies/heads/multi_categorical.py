@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rollstream.graph.components.dense import Dense
 from rollstream.graph.components.features import Features
+from rollstream.graph.discrete import value_to_index
 from rollstream.graph.distributions import categorical, multi_categorical
 from rollstream.graph.inputs import Input
 from rollstream.graph.ops import Array
@@ -53,7 +54,7 @@ class MultiCategoricalHead:
 
     def evaluate(self, scope: Scope, x: Array, action: Array, mask: Array | None) -> Judged:
         ops, log_probs = scope.ops, self._log_probs(scope, x, mask)
-        choice = ops.to_int(ops.reshape(action, (action.shape[0], self.leaf.size))) - ops.constant(self._starts)
+        choice = value_to_index(ops, self.leaf, ops.reshape(action, (action.shape[0], self.leaf.size)))
         return Judged(
             log_prob=multi_categorical.log_prob(ops, log_probs, choice), entropy=multi_categorical.entropy(ops, log_probs)
         )
