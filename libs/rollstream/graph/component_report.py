@@ -88,7 +88,7 @@ def component_report(
                 start_s = timer.monotonic_s()
                 build(part, api=call.api, rows=rows, memory=memory)
                 build_ms[mode] = round(1e3 * (timer.monotonic_s() - start_s), 2)
-            except (ConfigError, NotImplementedError, TypeError, ValueError, KeyError) as error:
+            except (ConfigError, RuntimeError, TypeError, ValueError, KeyError) as error:
                 build_ms[mode] = None
                 refusals[f"{call.path or '/'} {call.component}.{call.api} in {mode}"] = str(error).split("\n")[0]
         lines.append(replace(_line(call), build_ms=build_ms))

@@ -47,7 +47,9 @@ class ApexActor:
         acting = build_acting(component, batch=ENVS)
         self.policy = Policy(acting=acting, actions=actions, extra=(), generator=child_generator(0, "bench", "apex"))
         weights = acting.layout.init(0)
-        self.policy.load(_Weights(version=1, tensors={**acting.layout.split(weights), "scalar.epsilon": np.asarray([EPSILON], np.float32)}))
+        self.policy.load(
+            _Weights(version=1, tensors={**acting.layout.split(weights), "scalar.epsilon": np.asarray([EPSILON], np.float32)})
+        )
         self._collector = Collector(self._environment, row_spec=row_spec(observation, actions), policy=self.policy, clock=clock)
         self._values = build(component, rows=STEPS * ENVS * 2, apis=("q_values",))
         self._values.memory.flat[...] = weights

@@ -77,7 +77,7 @@ def _measure_dqn(*, pace: Pace, clock: Clock, say: Callable[[str], None]) -> dic
 def _measure_cnn(*, pace: Pace, clock: Clock, say: Callable[[str], None]) -> dict[str, Any]:
     loss = PpoLoss(cnn_policy())
     batch = batch_of(loss, rows=ROWS)
-    updates = _build(loss, ("torch",), say=say)
+    updates = _build(loss, ("torch", "torch-graph"), say=say)
     plain, compiled = PlainCnnUpdate(batch), PlainCnnUpdate(batch, compiled=True)
     candidates = {mode: _one(update, batch, SETTINGS) for mode, update in updates.items()}
     times = alternate({**candidates, "plain torch": plain.step, "torch.compile": compiled.step}, pace=pace, clock=clock)
