@@ -142,7 +142,6 @@ class Value(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Value:
         keys = _full_key(key, self.ndim)
-        shape = np.broadcast_to(np.empty((), bool), self.shape)[key].shape
         starts, ends, axes, steps, axis, reshaped = [], [], [], [], 0, False
         for item in keys:
             if item is None:
@@ -156,7 +155,7 @@ class Value(NDArrayOperatorsMixin):
                 span = item.indices(self.shape[axis])
             else:
                 raise UnsupportedOp(
-                    f"mode 'onnx' cannot index with {item!r}; use ranges, numbers and None, or ops.take, ops.pick"
+                    f"mode 'onnx' cannot index with {_kind(item)}; use ranges, numbers and None, or ops.take, ops.pick"
                 )
             if span != (0, self.shape[axis], 1):
                 starts.append(span[0])
@@ -164,6 +163,7 @@ class Value(NDArrayOperatorsMixin):
                 steps.append(span[2])
                 axes.append(axis)
             axis += 1
+        shape = np.broadcast_to(np.empty((), bool), self.shape)[key].shape
         value = self
         if axes:
             bounds = [self.graph.constant(np.asarray(part, np.int64)) for part in (starts, ends, axes, steps)]
@@ -193,6 +193,10 @@ class Value(NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Value:
         raise UnsupportedOp(f"mode 'onnx' cannot do numpy.{function.__name__}; use the function of ops")
+
+
+def _kind(item: Any) -> str:
+    return repr(item) if isinstance(item, slice) else f"a {type(item).__name__}"
 
 
 def _full_key(key: Any, ndim: int) -> list[Any]:

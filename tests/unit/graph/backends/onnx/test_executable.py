@@ -153,6 +153,7 @@ def test_packed_executables_read_state_where_it_lies() -> None:
         (lambda ops, x: np.add.reduce(x), "cannot do numpy.add.reduce; use the function of ops"),
         (lambda ops, x: np.concatenate([x, x]), "cannot do numpy.concatenate; use the function of ops"),
         (lambda ops, x: x if (x > 0)[0, 0] else -x, "cannot branch on an array's contents; use ops.where"),
+        (lambda ops, x: x[x > 0], "cannot index with a Value; use ranges, numbers and None, or ops.take, ops.pick"),
         (lambda ops, x: x[::-1], r"cannot index with slice\(None, None, -1\); use ranges, numbers and None, or ops.take"),
     ],
 )
