@@ -62,10 +62,11 @@ def cnn_module(*, actions: int = 6) -> ActorCritic:
 
 def _ppo_loss(module: Any, x: Tensor, *, action: Tensor, log_prob: Tensor, advantage: Tensor, back: Tensor) -> Tensor:
     logits, value = module(x)
-    distribution = Categorical(logits=logits)
+    distribution: Any = Categorical(logits=logits)
     ratio = torch.exp(distribution.log_prob(action) - log_prob)
     surrogate = torch.min(ratio * advantage, torch.clamp(ratio, 0.8, 1.2) * advantage)
-    return -surrogate.mean() + 0.5 * functional.mse_loss(value, back) - 0.01 * distribution.entropy().mean()
+    loss: Tensor = -surrogate.mean() + 0.5 * functional.mse_loss(value, back) - 0.01 * distribution.entropy().mean()
+    return loss
 
 
 def ppo_step(*, rows: int = 256) -> Callable[[], None]:

@@ -92,9 +92,9 @@ def _declared(known: dict[str, Parameter], name: str, shape: tuple[int, ...], in
 
 
 class Scope:
-    """A component's place in the tree, see the module. Cheap to make: one is made per child and call."""
+    """A component's place in the tree, see the module. Children are made once: an executable keeps its root."""
 
-    __slots__ = ("_all", "_current", "declaration", "ops", "path")
+    __slots__ = ("_all", "_children", "_current", "declaration", "ops", "path")
 
     def __init__(
         self,
@@ -110,19 +110,24 @@ class Scope:
         self.declaration = declaration
         self._all = parameters
         self._current = current if current is not None or parameters is None else parameters.live
+        self._children: dict[str, Scope] = {}
 
     def child(self, name: str) -> Scope:
         """The place of a part called `name`."""
-        path = f"{self.path}.{name}" if self.path else name
-        return Scope(self.ops, self._all, declaration=self.declaration, path=path, current=self._current)
+        found = self._children.get(name)
+        if found is None:
+            path = f"{self.path}.{name}" if self.path else name
+            found = Scope(self.ops, self._all, declaration=self.declaration, path=path, current=self._current)
+            self._children[name] = found
+        return found
 
     def parameter(self, name: str, shape: tuple[int, ...], init: Initializer) -> Array:
         """This component's parameter `name`."""
-        full = self._full(name)
-        if self._current is None:
-            assert self.declaration is not None, "a scope has parameters or declares them"
-            return self.declaration.parameter(full, shape, init)
-        return self._current[full]
+        full = f"{self.path}.{name}" if self.path else name
+        if self._current is not None:
+            return self._current[full]
+        assert self.declaration is not None, "a scope has parameters or declares them"
+        return self.declaration.parameter(full, shape, init)
 
     def state(self, name: str, shape: tuple[int, ...], *, initial: float = 0.0) -> Array:
         """What this component remembers as `name`, float32; no gradient flows into it."""

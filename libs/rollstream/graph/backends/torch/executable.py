@@ -36,10 +36,13 @@ class TorchExecutable:
         with torch.inference_mode():
             if self._device != "cpu":
                 self._look()
-            outputs = output_columns(self._api(self._scope, **self._bound))
+            outputs = self._api(self._scope, **self._bound)
+            columns = outputs if type(outputs) is dict else output_columns(outputs)
             for name, value in self._written.items():
                 self._remembered[name].copy_(value)
-            return {name: column.cpu().numpy() for name, column in outputs.items()}
+            if self._device != "cpu":
+                columns = {name: column.cpu() for name, column in columns.items()}
+            return {name: column.numpy() for name, column in columns.items()}
 
     def _look(self) -> None:
         """Where the numbers lie, as tensors."""

@@ -131,10 +131,16 @@ class TorchOps:
         return torch.where(condition, x, y)
 
     def sum(self, x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        return torch.sum(x) if axis is None and not keepdims else torch.sum(x, _axes(x, axis), keepdim=keepdims)
+        return (
+            torch.sum(x) if axis is None and not keepdims else torch.sum(x, _axes(x) if axis is None else axis, keepdim=keepdims)
+        )
 
     def mean(self, x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        return torch.mean(x) if axis is None and not keepdims else torch.mean(x, _axes(x, axis), keepdim=keepdims)
+        return (
+            torch.mean(x)
+            if axis is None and not keepdims
+            else torch.mean(x, _axes(x) if axis is None else axis, keepdim=keepdims)
+        )
 
     def max(self, x: Tensor, *, axis: int = -1, keepdims: bool = False) -> Tensor:
         return x.amax(axis, keepdim=keepdims)
@@ -172,8 +178,8 @@ class TorchOps:
         return torch.stack(scanned[::-1])
 
 
-def _axes(x: Tensor, axis: int | None) -> list[int]:
-    return list(range(x.dim())) if axis is None else [axis]
+def _axes(x: Tensor) -> list[int]:
+    return list(range(x.dim()))
 
 
 def _half(x: Tensor) -> Tensor:

@@ -131,10 +131,10 @@ class RankGroup:
     @cached_property
     def _store(self) -> Any:
         if not self.meeting.startswith("tcp://"):
-            return dist.FileStore(self.meeting, self.count)
+            return dist.FileStore(self.meeting, self.count)  # type: ignore[attr-defined]
         host, _, port = self.meeting.removeprefix("tcp://").rpartition(":")
         try:
-            return dist.TCPStore(
+            return dist.TCPStore(  # type: ignore[attr-defined]
                 host,
                 int(port),
                 self.count,

@@ -24,13 +24,14 @@ ROWS = 8
 SETTINGS = {"clip_ratio": 0.2, "value_coefficient": 0.5, "entropy_coefficient": 0.01}
 SEEN = Leaf(name="observation", kind="box", dtype="<f4", shape=(4,), low=(-1.0,) * 4, high=(1.0,) * 4)
 ACTION = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
-LOSS = PpoLoss(ActorCriticPolicy((SEEN,), (ACTION,), hidden=(8,)))
+POLICY = ActorCriticPolicy((SEEN,), (ACTION,), hidden=(8,))
+LOSS = PpoLoss(POLICY)
 OPTIMIZER = Sgd(momentum=0.5)
 DEADLINE_S = 120.0
 
 
 def _plan(*, rows: int = ROWS) -> UpdatePlan:
-    layout = declare(LOSS.policy).layout
+    layout = declare(POLICY).layout
     return UpdatePlan(loss=LOSS, layout=layout, batch_rows=rows, optimizer=OPTIMIZER, max_grad_norm=0.5, uses_target=False)
 
 

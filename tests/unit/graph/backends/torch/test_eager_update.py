@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from rollstream.graph.inputs import sample
 from rollstream.graph.optimizers import AdamW, Optimizer, RmsProp, Sgd, ValueClip
 from rollstream.spaces import Leaf
 
-SETTINGS = {"clip_ratio": 0.2, "value_coefficient": 0.5, "entropy_coefficient": 0.01}
+SETTINGS: dict[str, Any] = {"clip_ratio": 0.2, "value_coefficient": 0.5, "entropy_coefficient": 0.01}
 ROWS = 8
 OPTIMIZERS: list[Optimizer] = [
     Adam(),

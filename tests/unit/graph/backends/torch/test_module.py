@@ -85,7 +85,7 @@ def test_it_learns_as_under_torch_optim(mode: Any) -> None:
     for _ in range(3):
         update.update(batch, learning_rate=1e-2)
         optimizer.zero_grad()
-        torch.nn.functional.mse_loss(net(torch.from_numpy(X)), torch.from_numpy(batch["y"])).backward()
+        torch.nn.functional.mse_loss(net(torch.from_numpy(X)), torch.from_numpy(batch["y"])).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     tensors = update.tensors()
     for name, parameter in net.named_parameters():
