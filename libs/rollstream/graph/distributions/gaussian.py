@@ -6,7 +6,7 @@ import math
 
 from rollstream.graph.ops import Array, Ops
 
-__all__ = ["entropy", "kl", "log_prob", "mode", "sample"]
+__all__ = ["entropy", "kl", "log_prob", "sample"]
 
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 
@@ -14,11 +14,6 @@ HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 def sample(ops: Ops, mean: Array, log_std: Array, noise: Array) -> Array:
     """mean + std * noise, with standard normal noise: a gradient flows through. Shapes: all [B, F]."""
     return mean + ops.exp(log_std) * noise
-
-
-def mode(mean: Array) -> Array:
-    """[B, F]."""
-    return mean
 
 
 def log_prob(ops: Ops, mean: Array, log_std: Array, x: Array) -> Array:

@@ -117,6 +117,25 @@ def test_nested_observations_and_actions_are_kept_by_their_dotted_names() -> Non
     assert {"observation.a", "observation.b", "action.x"} <= set(batch.columns)
 
 
+def test_rows_of_a_policy_that_remembers_say_what_they_follow() -> None:
+    dtype: Any = [("flags", "u1"), ("version", "<u4"), ("observation", "<f4"), ("action", "<i8"), ("reward", "<f4")]
+    dtype += [("log_prob", "<f4"), ("value", "<f4"), ("latent.action", "<f4"), ("recurrent.torso", "<f4", (2,))]
+    rows = np.zeros(7, dtype)
+    rows["flags"] = [0, ENDED, Flag.FIRST, 0, ENDED, Flag.FIRST, 0]  # the second environment has rows 4 to 6
+    rollout = Rollout(
+        rows=rows,
+        offsets=np.array([0, 4, 7]),
+        next_observation={"observation": np.zeros(2, np.float32)},
+        version=1,
+        env_steps=5,
+        episodes=Episodes(),
+    )
+    columns = advantages(discount=0.9, gae_lambda=0.8).bind(ToyActor(environments=2))(rollout).columns
+    assert columns["first"].tolist() == [0, 1, 0, 1, 0]
+    assert columns["begins"].tolist() == [1, 0, 0, 1, 0]
+    assert {"recurrent.torso", "latent.action"} <= set(columns)
+
+
 def test_rows_without_a_value_are_refused_with_what_to_do() -> None:
     rollout = Rollout(
         rows=np.zeros(1, [("flags", "u1"), ("reward", "<f4")]),

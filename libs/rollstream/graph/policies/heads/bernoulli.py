@@ -25,7 +25,6 @@ class BernoulliHead:
     leaf: Leaf
 
     extra_columns: ClassVar[tuple[Column, ...]] = ()
-    mask_width: ClassVar[int] = 0
 
     @property
     def noise(self) -> Input:

@@ -36,10 +36,6 @@ class CategoricalHead:
     def action_column(self) -> Input:
         return columns_of((self.leaf,))[0]
 
-    @property
-    def mask_width(self) -> int:
-        return choices(self.leaf)
-
     def act(self, scope: Scope, x: Array, noise: Array, mask: Array | None) -> Drawn:
         log_probs = self._log_probs(scope, x, mask)
         choice = categorical.sample(scope.ops, log_probs, noise)

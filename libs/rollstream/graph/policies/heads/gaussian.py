@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -37,17 +37,13 @@ class GaussianHead:
     Attributes:
         bounds: `clip` cuts samples at the bounds and judges them as drawn: entropy is exact; `squash` takes their tanh: no
             weight piles up at the bounds, and gradients flow through, but entropy is estimated from one sample.
-        state_dependent_std: a layer gives the standard deviation; else it is a parameter, the same in every state.
-        initial_log_std: of the parameter.
+        state_dependent_std: a layer gives the standard deviation; else it is a parameter, the same in every state, 1 at first.
     """
 
     leaf: Leaf
     _: KW_ONLY
     bounds: BoxBounds = "clip"
     state_dependent_std: bool = False
-    initial_log_std: float = 0.0
-
-    mask_width: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         if self._unbounded and np.dtype(self.leaf.dtype).kind != "f":
@@ -103,7 +99,7 @@ class GaussianHead:
         if self.state_dependent_std:
             log_std = self._log_std.output(scope.child("log_std"), x)
         else:
-            log_std = scope.parameter("log_std", (self.leaf.size,), Constant(value=self.initial_log_std)) + ops.zeros_like(mean)
+            log_std = scope.parameter("log_std", (self.leaf.size,), Constant()) + ops.zeros_like(mean)
         return mean, ops.clip(log_std, *LOG_STD_RANGE)
 
     @cached_property

@@ -31,7 +31,8 @@ class Judged:
 
 
 class Head(Protocol):
-    """The head of one leaf. `x` are features [B, F]; `mask` [B, mask_width] is 0 for choices that are forbidden now."""
+    """The head of one leaf. `x` are features [B, F]; `mask` [B, choices] is 0 for those that are forbidden now; heads without choices
+    ignore it."""
 
     @property
     def leaf(self) -> Leaf: ...
@@ -49,11 +50,6 @@ class Head(Protocol):
     @property
     def extra_columns(self) -> tuple[Column, ...]:
         """What rows must hold besides the leaf, so that `evaluate` can judge."""
-        ...
-
-    @property
-    def mask_width(self) -> int:
-        """Choices that a mask can forbid; 0: none."""
         ...
 
     def act(self, scope: Scope, x: Array, noise: Array, mask: Array | None) -> Drawn: ...

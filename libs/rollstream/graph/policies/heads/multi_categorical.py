@@ -40,10 +40,6 @@ class MultiCategoricalHead:
         low, high = max(self.leaf.starts), min(s + n for s, n in zip(self.leaf.starts, self.leaf.counts, strict=True))
         return Input(name=self.leaf.name, dtype=self.leaf.dtype, shape=self.leaf.shape, low=low, high=max(high, low + 1))
 
-    @property
-    def mask_width(self) -> int:
-        return sum(self.leaf.counts)
-
     def act(self, scope: Scope, x: Array, noise: Array, mask: Array | None) -> Drawn:
         ops, log_probs = scope.ops, self._log_probs(scope, x, mask)
         choice = multi_categorical.sample(ops, log_probs, noise)
