@@ -188,5 +188,5 @@ def test_a_drawn_id_that_is_taken_is_drawn_again(store: Store) -> None:
 
 def test_an_algorithm_that_cannot_act_on_the_spaces_is_refused(submitter: Submitter) -> None:
     with pytest.raises(ConfigError, match="environment") as caught:
-        submitter.submit({"algorithm": "ppo", "environment": {"id": "MountainCarContinuous-v0"}})
+        submitter.submit({"algorithm": "dqn", "environment": {"id": "MountainCarContinuous-v0"}})
     assert [problem.path for problem in caught.value.problems] == ["environment"]
