@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 SHORT = ("--set", "evaluation_episodes=2", "--set", "rollout_steps=64", "--envs-per-actor", "4")
 """A run that is over soon after it has begun."""
 TRAIN = ("train", "ppo", "--env", "CartPole-v1", "--name", "run", *SHORT)
@@ -121,3 +123,14 @@ def test_inline_mode_needs_no_cell_and_repeats_itself(shell: Any) -> None:
     )
     assert first["weights_sha256"] == second["weights_sha256"]
     assert first["mean_return"] == second["mean_return"]
+
+
+@pytest.mark.parametrize("settings", [(), ("recurrent=gru", "normalize_observations=true", "mode=numpy")])
+def test_inline_ppo_trains_on_box_actions(shell: Any, settings: tuple[str, ...]) -> None:
+    given = [word for setting in settings for word in ("--set", setting)]
+    summary = shell.json(
+        "train", "ppo", "--env", "Pendulum-v1", "--inline", "--seed", "1", "--stop-steps", "2000", *SHORT, *given, "--json", "-"
+    )
+    assert summary["env_steps"] >= 2000
+    assert summary["updates"] > 0
+    assert summary["mean_return"] < 0
