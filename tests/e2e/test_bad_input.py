@@ -97,7 +97,7 @@ def cell(make_shell: Any, their_code: Any) -> Iterator[Any]:
             ["ppo", "--env", "their_env:Reading"],
             ["observation.text: a Text space cannot be stored in rows of fixed size; encode it in a wrapper"],
         ),
-        (["ppo", "--env", "Pendulum-v1"], ["needs a Discrete space, got Box [1]", "DiscretizeAction"]),
+        (["dqn", "--env", "Pendulum-v1"], ["needs a Discrete space, got Box [1]", "DiscretizeAction"]),
         (["ppo", "--env", "os:system"], ["the module 'os' is not allowed here (allowed: their_env)"]),
         (
             ["dqn", "--env", "CartPole-v1", "--set", "ratio_tolerance_items=8"],
