@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rollstream.replay.export_parts import ExportPart
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.spec import TableSpec
-from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, envs_of, stream_ids, writers_of
+from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, distinct, envs_of, stream_ids, writers_of
 from rollstream.store import ChunkReader, chunk_prefix
 
 __all__ = ["ItemChunks", "ShardExport"]
@@ -100,10 +100,11 @@ class ItemChunks:
         self._item = np.repeat(np.arange(len(start)), count)
         self._items = len(start)
         found = chunk_addresses(stream_ids(arrays["writer"], arrays["env"]), first, count)
-        unique, self._chunk = np.unique(found.address, return_inverse=True)
-        owner = found.streams[unique >> NUMBER_BITS]
+        chunks = distinct(found.address)
+        self._chunk = chunks.which
+        owner = found.streams[chunks.values >> NUMBER_BITS]
         self.writer, self.env = writers_of(owner), envs_of(owner)
-        self.chunk_no = (unique & NUMBER_MASK).astype(np.uint64)
+        self.chunk_no = (chunks.values & NUMBER_MASK).astype(np.uint64)
 
     def newest_items(self, chunks_max: int) -> npt.NDArray[np.bool_]:
         """The most of the newest items that together cover at most `chunks_max` chunks."""

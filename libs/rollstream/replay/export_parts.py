@@ -11,7 +11,7 @@ A file without its last part was not written to the end. The same bytes are the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,16 +90,15 @@ def parts_of_buffer(buffer: bytes | bytearray | memoryview, *, what: str) -> Ite
     """
     view = memoryview(buffer)
     places = list(_places(len(view), lambda offset, count: bytes(view[offset : offset + count]), what=what))
-    for place in places:
-        yield _part(place, view[place.offset : place.offset + place.bytes], what)
+    yield from _ahead(places, lambda place: _part(place, view[place.offset : place.offset + place.bytes], what))
 
 
 def parts_of_file(path: Path, *, what: str) -> Iterator[ExportPart]:
-    """The parts in a file, one in memory at a time; raises as `parts_of_buffer`, and a `CheckpointError` where it cannot be read."""
+    """The parts in a file, two in memory at a time; raises as `parts_of_buffer`, and a `CheckpointError` where it cannot be read."""
     try:
         with path.open("rb", buffering=0) as file:
-            for place in list(_places(path.stat().st_size, lambda offset, count: _read(file, offset, count), what=what)):
-                yield _part(place, _read(file, place.offset, place.bytes), what)
+            places = list(_places(path.stat().st_size, lambda offset, count: _read(file, offset, count), what=what))
+            yield from _ahead(places, lambda place: _part(place, _read(file, place.offset, place.bytes), what))
     except OSError as error:
         raise CheckpointError(f"{what} cannot be read: {error.strerror}; exports are files that export_to wrote") from error
 
@@ -147,6 +146,17 @@ def _places(size: int, read: Any, *, what: str) -> Iterator[_Place]:
             raise SchemaMismatch(f"{what} ends after {size} bytes within a part: it is half written or was cut off")
         yield _Place(kind=kind, offset=offset, bytes=count)  # type: ignore[arg-type]
         offset += count
+
+
+def _ahead(places: list[_Place], read: Callable[[_Place], ExportPart]) -> Iterator[ExportPart]:
+    """The parts at `places`; a thread reads and checks the next one while the caller works on this. It ends with the iterator."""
+    with ThreadPoolExecutor(1, thread_name_prefix="export") as thread:
+        reading = thread.submit(read, places[0])
+        for following in places[1:]:
+            part = reading.result()
+            reading = thread.submit(read, following)
+            yield part
+        yield reading.result()
 
 
 def _part(place: _Place, content: bytes | bytearray | memoryview, what: str) -> ExportPart:

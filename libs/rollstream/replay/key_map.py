@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.replay.stray_keys import StrayKeys
+from rollstream.replay.stream_ids import distinct
 
 __all__ = ["KeyMap"]
 
@@ -124,8 +125,8 @@ class KeyMap:
 
     def _without_stray(self, keys: Keys, slots: Ints) -> tuple[Keys, Ints]:
         """Many keys at once, as of a restored table: those that lie far apart get no pages. Returns the others."""
-        _, page, count = np.unique(keys >> BITS, return_inverse=True, return_counts=True)
-        dense = count[page] >= SPARSE
+        page = distinct(keys >> BITS).which
+        dense = np.bincount(page)[page] >= SPARSE
         if not dense.all():
             self._stray.add(keys[~dense], slots[~dense])
         return keys[dense], slots[dense]

@@ -20,7 +20,7 @@ from rollstream.replay.export_parts import ExportPart
 from rollstream.replay.item_keys import make_keys
 from rollstream.replay.packed import PackedArrays
 from rollstream.replay.spec import TableSpec
-from rollstream.replay.stream_ids import stream_ids
+from rollstream.replay.stream_ids import distinct, stream_ids
 from rollstream.seeding import child_seed
 from rollstream.store import Address, ChunkWriter, Store, chunk_prefix, keys
 
@@ -89,7 +89,7 @@ class Restoration:
             )
         if not self._dealt_anew:
             return [
-                self._addressed(index, shard, np.arange(len(index.arrays["number"])), keep_keys=True)
+                self._addressed(index, shard, slice(None), keep_keys=True)
                 for shard, index in enumerate(sorted(self._indices, key=lambda index: int(index.facts["shard"])))
             ]
         return self._dealt()
@@ -123,26 +123,27 @@ class Restoration:
         """The shard that each stream goes to [K]."""
         if not self._dealt_anew:
             return np.full(len(streams), shard, np.int64)
-        unique, which = np.unique(streams, return_inverse=True)
-        dealt = np.array([child_seed(0, "stream", stream) % self._spec.shards for stream in unique.tolist()], np.int64)
-        targets: Ints = dealt[which]
+        found = distinct(streams)
+        dealt = np.array([child_seed(0, "stream", stream) % self._spec.shards for stream in found.values.tolist()], np.int64)
+        targets: Ints = dealt[found.which]
         return targets
 
     def _numbered(self, shard: int, streams: npt.NDArray[np.uint64]) -> Ints:
         """New numbers of environments for (writer, environment) [K], in order of their first rows."""
         known = self._environments[shard]
-        unique, which = np.unique(streams, return_inverse=True)
-        numbers = np.array([known.setdefault(stream, len(known)) for stream in unique.tolist()], np.int64)
-        numbered: Ints = numbers[which]
+        found = distinct(streams)
+        numbers = np.array([known.setdefault(stream, len(known)) for stream in found.values.tolist()], np.int64)
+        numbered: Ints = numbers[found.which]
         return numbered
 
-    def _addressed(self, index: PackedArrays, shard: int, which: Ints, *, keep_keys: bool) -> PackedArrays:
+    def _addressed(self, index: PackedArrays, shard: int, which: Ints | slice, *, keep_keys: bool) -> PackedArrays:
         """Some items of an index with their new addresses."""
         arrays: Arrays = {name: array[which] for name, array in index.arrays.items()}
         arrays["env"] = self._numbered(shard, stream_ids(arrays["writer"], arrays["env"])).astype(np.uint32)
-        arrays["writer"] = np.full(len(which), self._writer, np.uint32)
+        count = len(arrays["number"])
+        arrays["writer"] = np.full(count, self._writer, np.uint32)
         if not keep_keys:
-            arrays["key"] = make_keys(shard, self._writer, 0, len(which))
+            arrays["key"] = make_keys(shard, self._writer, 0, count)
         facts = dict(index.facts)
         if self._spec.resolved_encoding == "raw":
             facts.pop("stored_bytes", None)  # known without: all chunks have one size

@@ -48,8 +48,20 @@ class Snapshots:
         """Write `snapshot`, whose facts hold its `generation` and the log id `after` which entries are not in it."""
         generation = int(snapshot.facts["generation"])
         written: list[str] = []
+        entries: dict[str, dict[str, Any]] = {}
+        together: dict[str, bytes] = {}
         try:
-            entries = {name: self._save_array(generation, name, array, written) for name, array in snapshot.arrays.items()}
+            for name, array in snapshot.arrays.items():
+                buffer = _compressed(name, array)
+                count = max(1, -(-len(buffer) // PIECE_BYTES))
+                entries[name] = {"dtype": array.dtype.str, "count": len(array), "pieces": count, "crc": zlib.crc32(buffer)}
+                for piece in range(count):
+                    part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
+                    if sum(map(len, together.values())) + len(part) > PIECE_BYTES:
+                        self._write(together, written)
+                        together = {}
+                    together[self._key(f"{generation}:{name}:{piece}")] = part
+            self._write(together, written)
         except StoreError:
             self._discard(written)  # Redis may be full, and they would fill it
             raise
@@ -86,18 +98,11 @@ class Snapshots:
         with contextlib.suppress(StoreError):  # after the loss of the lease they may be pieces of the next owner's
             self._guard("delete parts of a snapshot", lambda pipeline: pipeline.unlink(*written))
 
-    def _save_array(self, generation: int, name: str, array: npt.NDArray[Any], written: list[str]) -> dict[str, Any]:
-        stored = np.ascontiguousarray(array)
-        if name.endswith(GRADUAL):
-            stored = np.diff(stored, prepend=stored.dtype.type(0))
-        buffer = zstandard.ZstdCompressor(level=1).compress(stored.reshape(-1).view(np.uint8).data)
-        pieces = max(1, -(-len(buffer) // PIECE_BYTES))
-        for piece in range(pieces):
-            key = self._key(f"{generation}:{name}:{piece}")
-            part = buffer[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
-            self._guard("write a snapshot", partial(_set, key, part))  # a former owner must not overwrite the pieces of the next
-            written.append(key)
-        return {"dtype": array.dtype.str, "count": len(array), "pieces": pieces, "crc": zlib.crc32(buffer)}
+    def _write(self, together: dict[str, bytes], written: list[str]) -> None:
+        """Some pieces in one transaction: most arrays are small once compressed, and each transaction takes three round trips."""
+        if together:
+            written += together  # before: where the reply is lost they may be there
+            self._guard("write a snapshot", partial(_set, together))  # a former owner must not overwrite the pieces of the next
 
     def _load_array(self, generation: int, name: str, entry: dict[str, Any]) -> npt.NDArray[Any] | None:
         names = [self._key(f"{generation}:{name}:{piece}") for piece in range(entry["pieces"])]
@@ -117,8 +122,16 @@ class Snapshots:
         return keys.table_snapshot(self._table_id, self._shard, part)
 
 
-def _set(key: str, value: bytes, pipeline: Any) -> None:
-    pipeline.set(key, value)
+def _compressed(name: str, array: npt.NDArray[Any]) -> bytes:
+    stored = np.ascontiguousarray(array)
+    if name.endswith(GRADUAL):
+        stored = np.diff(stored, prepend=stored.dtype.type(0))
+    return zstandard.ZstdCompressor(level=1).compress(stored.reshape(-1).view(np.uint8).data)
+
+
+def _set(values: dict[str, bytes], pipeline: Any) -> None:
+    for key, value in values.items():
+        pipeline.set(key, value)
 
 
 def _following(log_id: str) -> str:

@@ -14,7 +14,18 @@ import numpy.typing as npt
 
 from rollstream.replay.ranges import concatenated_ranges
 
-__all__ = ["NUMBER_BITS", "NUMBER_MASK", "Addresses", "Streams", "chunk_addresses", "envs_of", "stream_ids", "writers_of"]
+__all__ = [
+    "NUMBER_BITS",
+    "NUMBER_MASK",
+    "Addresses",
+    "Distinct",
+    "Streams",
+    "chunk_addresses",
+    "distinct",
+    "envs_of",
+    "stream_ids",
+    "writers_of",
+]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Streams: TypeAlias = npt.NDArray[np.uint64]
@@ -31,6 +42,33 @@ class Addresses:
 
     streams: Streams
     address: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """The different ones of some values, in order [D], and which of them each value is [K]."""
+
+    values: npt.NDArray[Any]
+    which: Ints
+
+
+def distinct(values: npt.NDArray[Any]) -> Distinct:
+    """What `np.unique` tells with its inverse. Shapes: [K] -> [D], [K].
+
+    Items mostly stand in order, and those of an environment together: then nothing is sorted but the first of each group, or
+    nothing at all, which takes a tenth of the time.
+
+    >>> found = distinct(np.array([7, 7, 5, 5, 7]))
+    >>> found.values.tolist(), found.which.tolist()
+    ([5, 7], [1, 1, 0, 0, 1])
+    """
+    begins = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    heads, group = values[begins], np.cumsum(begins) - 1
+    if (heads[1:] > heads[:-1]).all():
+        return Distinct(values=heads, which=group)
+    unique, of_head = np.unique(heads, return_inverse=True)
+    return Distinct(values=unique, which=of_head.reshape(-1)[group])
 
 
 def stream_ids(writer: npt.NDArray[Any], env: npt.NDArray[Any]) -> Streams:
@@ -63,7 +101,7 @@ def chunk_addresses(stream: Streams, first: Ints, counts: Ints) -> Addresses:
     >>> found.streams.tolist(), (found.address >> NUMBER_BITS).tolist(), (found.address & NUMBER_MASK).tolist()
     ([4, 9], [1, 1, 0], [5, 6, 0])
     """
-    streams, dense = np.unique(stream, return_inverse=True)
-    address = np.repeat(dense.astype(np.int64, copy=False).reshape(-1) << NUMBER_BITS, counts)
+    owner = distinct(stream)
+    address = np.repeat(owner.which << NUMBER_BITS, counts)
     address |= concatenated_ranges(first, counts)
-    return Addresses(streams=streams, address=address)
+    return Addresses(streams=owner.values, address=address)

@@ -17,7 +17,7 @@ from rollstream.replay.group import TableGroup
 from rollstream.replay.group_state import load_facts, table_facts
 from rollstream.replay.items import RECORD
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, envs_of, stream_ids, writers_of
+from rollstream.replay.stream_ids import NUMBER_BITS, NUMBER_MASK, chunk_addresses, distinct, envs_of, stream_ids, writers_of
 from rollstream.replay.table import Table
 
 __all__ = ["ITEM_COLUMNS", "import_items", "table_state"]
@@ -67,10 +67,9 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
     if table.admitting:
         raise TableError(f"table {name} is restored between two entries; one is half admitted")
     keys = arrays["key"].astype(np.uint64)
-    if len(np.unique(keys)) != len(keys):
-        raise SchemaMismatch(
-            f"restored items of table {name} have {len(keys) - len(np.unique(keys))} keys twice; export it again"
-        )
+    different = len(distinct(keys).values)
+    if different != len(keys):
+        raise SchemaMismatch(f"restored items of table {name} have {len(keys) - different} keys twice; export it again")
     table.remove_all()
     load_facts(table, state.facts)
     count = len(keys)
@@ -81,16 +80,16 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
         return 0
     records = np.zeros(count, RECORD)
     records["key"] = keys
+    records["born"] = group.rows.row_clock & 0xFFFFFFFF
+    for column in COPIED:
+        if column in arrays:
+            records[column] = arrays[column]
+    if "priority" not in arrays:
+        records["priority"] = table.max_priority
+        table.counters["priorities_rebuilt"] += count
     slots = items.allocate(records)
     items.number[slots] = arrays["number"].astype(np.uint64).astype(np.uint32)
     items.next_number = max(int(state.facts["next_number"]), int(arrays["number"].max()) + 1)
-    for column in COPIED:
-        if column in arrays:
-            getattr(items, column)[slots] = arrays[column]
-    if "priority" not in arrays:
-        items.priority[slots] = table.max_priority
-        table.counters["priorities_rebuilt"] += count
-    items.born[slots] = group.rows.row_clock & 0xFFFFFFFF
     _give_runs(group, table, slots, arrays)
     _give_chunks(group, table, slots, stored_bytes=int(state.facts.get("stored_bytes", 0)))
     table.rebuild_selectors()
@@ -101,12 +100,11 @@ def import_items(group: TableGroup, name: str, state: PackedArrays) -> int:
 def _give_runs(group: TableGroup, table: Table, slots: Ints, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Runs of the items, each once."""
     runs = group.rows.runs
-    streams, dense = np.unique(stream_ids(arrays["writer"], arrays["env"]), return_inverse=True)
-    address = (dense.astype(np.int64).reshape(-1) << NUMBER_BITS) | arrays["run_start"].astype(np.int64)
-    unique, which = np.unique(address, return_inverse=True)
-    owner = streams[unique >> NUMBER_BITS]
-    places = runs.allocate(writer=writers_of(owner), env=envs_of(owner), start=unique & NUMBER_MASK)
-    run = places[which.reshape(-1)]
+    streams = distinct(stream_ids(arrays["writer"], arrays["env"]))
+    found = distinct((streams.which << NUMBER_BITS) | arrays["run_start"].astype(np.int64))
+    owner = streams.values[found.values >> NUMBER_BITS]
+    places = runs.allocate(writer=writers_of(owner), env=envs_of(owner), start=found.values & NUMBER_MASK)
+    run = places[found.which]
     table.items.run[slots] = run
     table.items.offset[slots] = arrays["start"].astype(np.int64) - arrays["run_start"].astype(np.int64)
     runs.hold(run)
@@ -120,11 +118,12 @@ def _give_chunks(group: TableGroup, table: Table, slots: Ints, *, stored_bytes: 
     low = start // chunk_rows
     lengths = (start + table.items.length[slots] - 1) // chunk_rows - low + 1
     found = chunk_addresses(stream_ids(rows.runs.writer[run], rows.runs.env[run]), low, lengths)
-    unique, which = np.unique(found.address, return_inverse=True)
-    sizes = np.full(len(unique), stored_bytes // len(unique), np.uint32) if stored_bytes else None
-    places = rows.references.allocate(len(unique), sizes=sizes)
+    chunks = distinct(found.address)
+    count = len(chunks.values)
+    sizes = np.full(count, stored_bytes // count, np.uint32) if stored_bytes else None
+    places = rows.references.allocate(count, sizes=sizes)
     rows.references.link(places)
     starts = np.cumsum(lengths) - lengths
-    table.items.first_place[slots] = places[which.reshape(-1)[starts]]
-    rows.references.hold(places[which.reshape(-1)], np.ones(len(which), np.int64))
+    table.items.first_place[slots] = places[chunks.which[starts]]
+    rows.references.hold(places[chunks.which], np.ones(len(chunks.which), np.int64))
     rows.references.drop_first_hold(places)
