@@ -1,4 +1,4 @@
-"""Updates in torch eager, as a compiled graph, and by hand: same parameters from the same data."""
+"""Updates in torch eager, compiled in two ways, and by hand: same parameters from the same data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.errors import ConfigError
-from rollstream.graph import Adam, ActorCriticPolicy, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
+from rollstream.graph import ActorCriticPolicy, Adam, DoubleQLoss, PpoLoss, QPolicy, Update, build_update
 from rollstream.graph.backends.numpy_ops import NumpyOps
 from rollstream.graph.backends.torch.gradient import gradient
 from rollstream.graph.inputs import sample
 from rollstream.graph.memory import Memory
-from rollstream.graph.optimizers import clip_scale
+from rollstream.graph.optimizers import Sgd, clip_scale
 from rollstream.spaces import Leaf
 
 ROWS = 32
@@ -157,4 +157,33 @@ def test_a_compiler_that_does_not_compile_is_named_with_what_to_use_instead(ppo:
     with config.patch({"cpp.cxx": ("true",)}), pytest.raises(ConfigError, match=failed) as raised:
         build_update(ppo.loss, batch_rows=ROWS + 1, mode="torch-graph", seed=0)
     assert raised.value.__cause__ is not None
-    print(raised.value)
+
+
+def test_nothing_is_compiled_again_after_the_first_update(ppo: Pair, double_q: Pair) -> None:
+    compiled = build_update(ppo.loss, batch_rows=ROWS, optimizer=OPTIMIZER, max_grad_norm=MAX_NORM, mode="torch-compile", seed=5)
+    ppo.restart()
+    for update in (ppo.eager, ppo.graph, compiled):
+        for rows in (ROWS, 3 * ROWS - 7, 5):
+            columns = {name: column[:rows] for name, column in ppo.columns.items()}
+            generator = np.random.default_rng(rows)
+            update.update_many(columns, epochs=2, generator=generator, learning_rate=LEARNING_RATE, **ppo.settings)
+        assert update.recompiles == 0
+    assert double_q.graph.recompiles == 0
+    assert (ppo.eager.mode, ppo.graph.mode, compiled.mode) == ("torch", "torch-graph", "torch-compile")
+    for part, array in ppo.eager.state().items():
+        np.testing.assert_allclose(compiled.state()[part], array, atol=1e-5)
+
+
+def test_parts_and_rates_by_group_are_part_of_the_graph(ppo: Pair) -> None:
+    ones = {**ppo.columns, "weight": np.ones_like(ppo.columns["weight"])}
+    found = []
+    for mode, parts in (("torch", 1), ("torch", 4), ("torch-graph", 4)):
+        update = build_update(
+            ppo.loss, batch_rows=ROWS, optimizer=Sgd(momentum=0.5), mode=mode, accumulate=parts, groups={"policy.*": 0.1}, seed=5
+        )
+        generator = np.random.default_rng(0)  # the last minibatch is padded: a part may have no row that counts
+        few = {name: column[: ROWS + 3] for name, column in ones.items()}
+        update.update_many(few, epochs=2, generator=generator, learning_rate=0.1, **ppo.settings)
+        found.append(update.parameters())
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-6)
