@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -9,6 +10,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; never shows a traceback of ours for an error that was foreseen."""
+    for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(
+            library, "1"
+        )  # of NumPy and torch, which read them when they load; small matrices are not worth more
     from rollstream.errors import RollstreamError
     from rollstream_cli.app import app
 

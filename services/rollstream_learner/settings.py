@@ -16,7 +16,5 @@ class LearnerSettings(CommonSettings):
 
     runs_dir: Path = Path("runs")
     """Folder of checkpoints, reports and summaries, one sub-folder per experiment; must outlive the process."""
-    torch_threads: int = Field(default=1, ge=1)
-    """Threads of one torch operation; 1 because small networks lose more by sharing than they gain."""
     lease_ttl_s: float = Field(default=6.0, ge=1.0)
     """Seconds after which a dead learner's experiment may be claimed by another; renewed three times as often."""

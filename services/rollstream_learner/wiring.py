@@ -54,7 +54,6 @@ class Learner:
         probes.start()
         heartbeat.start()
         life.log.info("ready", url=url)
-        _prepare_torch(settings)
         try:
             self._loop(heartbeat)
         finally:
@@ -136,10 +135,3 @@ class Learner:
 
     def _record(self, url: str) -> MemberRecord:
         return member_record(self._life, role="learner", url=url, doing=self._doing)
-
-
-def _prepare_torch(settings: LearnerSettings) -> None:
-    """Import torch while the experiment is still on its way, and bound its threads."""
-    from rollstream.graph.backends.torch import set_threads
-
-    set_threads(settings.torch_threads)

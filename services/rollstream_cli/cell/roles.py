@@ -18,7 +18,7 @@ ROLES: tuple[Role, ...] = ("learner", "control", "replay", "actor")
 ONE_THREAD: dict[str, str] = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
-"""For processes whose matrices are too small to share: threads of a BLAS would only fight over the cores."""
+"""Matrices are too small to share: threads of NumPy's BLAS or of torch would only fight over the cores. Who knows better sets them."""
 NOT_INHERITED = ("ROLLSTREAM_MEMBER_ID", "ROLLSTREAM_PORT", "ROLLSTREAM_ADVERTISE_URL", "ROLLSTREAM_SHARD")
 
 
@@ -64,9 +64,7 @@ def environment_of(plan: CellPlan, role: Role, *, member: str, number: int, redi
         "PYTHONUNBUFFERED": "1",
     }
     environment.setdefault("MALLOC_ARENA_MAX", "2")  # threads of ours allocate little: more arenas only hold memory
-    environment.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's; torch's threads are a setting of the learner
-    if role != "learner":
-        environment = ONE_THREAD | environment
+    environment = ONE_THREAD | environment
     if role == "control":
         environment |= {"ROLLSTREAM_HOST": plan.host, "ROLLSTREAM_PORT": str(port), "ROLLSTREAM_BACKEND": "local"}
         if plan.operator_token:

@@ -56,9 +56,6 @@ def run(
     """
     if spec.from_checkpoint is not None:
         raise ConfigError(f"inline mode starts fresh, got from_checkpoint {spec.from_checkpoint!r}; train without --inline")
-    from rollstream.graph.backends.torch import set_threads
-
-    set_threads(1)
     experiment = f"{spec.name}-{secrets.token_hex(3)}"
     directory = runs_dir / experiment
     with ExitStack() as resources:

@@ -87,8 +87,8 @@ class DqnConfig(Frozen):
     """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
     channels: Channels = "auto"
     """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
-    mode: UpdateMode = "torch"
-    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
+    mode: UpdateMode = "auto"
+    """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
 

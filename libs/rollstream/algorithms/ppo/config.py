@@ -65,8 +65,8 @@ class PpoConfig(Frozen):
     """How Box actions stay inside their bounds: `clip` cuts samples and keeps the entropy exact; `squash` takes their tanh."""
     autoregressive: bool = False
     """With several action leaves, later ones see what earlier ones chose; needed only where they must fit together."""
-    mode: UpdateMode = "torch"
-    """How updates run: `torch` is eager and starts at once, `torch-graph` is compiled: faster, but 10 s to build."""
+    mode: UpdateMode = "auto"
+    """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
 

@@ -223,7 +223,7 @@ def test_the_environment_makes_a_process_this_member_of_this_cell(tmp_path: Path
     assert replay["ROLLSTREAM_SHARD"] == "1"
     learner = environment_of(plan, "learner", member="learner-0", number=0, redis_url="unix:///s", port=80)
     assert learner["ROLLSTREAM_RUNS_DIR"] == str(tmp_path / "runs")
-    assert learner["OPENBLAS_NUM_THREADS"] == "1" and "OMP_NUM_THREADS" not in learner
+    assert learner["OPENBLAS_NUM_THREADS"] == "1" and learner["OMP_NUM_THREADS"] == "1"
 
 
 def test_a_role_is_a_module_on_the_leash_of_this_process() -> None:

@@ -73,12 +73,3 @@ def test_a_reverse_scan_of_one_series_equals_that_of_a_matrix_with_one_column() 
     flat = ops.scan_reverse(lambda c, x: 0.5 * c + x, np.float32(0), [series])
     matrix = ops.scan_reverse(lambda c, x: 0.5 * c + x, np.zeros(1, np.float32), [series[:, None]])
     assert flat.tolist() == matrix[:, 0].tolist() == [2.75, 3.5, 3.0]
-
-
-def test_torch_takes_at_least_one_thread() -> None:
-    pytest.importorskip("torch")
-    from rollstream.errors import ConfigError
-    from rollstream.graph.backends.torch import set_threads
-
-    with pytest.raises(ConfigError, match="torch needs at least 1 thread, got 0"):
-        set_threads(0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from rollstream.clock import SystemClock
+from rollstream_learner.bench.apex import ENVS, STEPS, ApexActor
 from rollstream_learner.bench.run import PARTS, main
 from rollstream_learner.bench.targets import TARGETS, judge
 from rollstream_learner.bench.timing import Pace, alternate
@@ -53,3 +56,20 @@ def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) 
     assert f"--only fly: there is no such part; choose from {', '.join(PARTS)}" in capsys.readouterr().err
     assert main(["--seconds", "0"]) != 0
     assert "--seconds must be > 0 and --repeats >= 1, got 0.0 and 3" in capsys.readouterr().err
+
+
+def test_a_python_without_rllib_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--only", "apex", "--seconds", "0.01", "--repeats", "1", "--rllib-python", sys.executable]
+    assert main(arguments) != 0
+    assert f"--rllib-python {sys.executable}: RLlib's runner failed: ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_an_apex_actors_task_gives_a_priority_for_every_transition() -> None:
+    actor = ApexActor(clock=SystemClock())
+    try:
+        priorities = actor.task()
+    finally:
+        actor.close()
+    assert STEPS * ENVS * 0.9 < len(priorities) <= STEPS * ENVS
+    assert (priorities >= 0).all()
+    assert priorities.max() > 0.5  # untrained values are near 0, rewards are 1

@@ -1,5 +1,3 @@
-"""PyTorch: the only folder that imports it. Nothing here is imported before a torch mode is asked for."""
+"""Modes `torch`, `torch-graph` and `torch-compile`. Only what lies here imports torch, which takes `OMP_NUM_THREADS` threads."""
 
-from rollstream.graph.backends.torch.threads import set_threads
-
-__all__ = ["set_threads"]
+__all__: list[str] = []
