@@ -105,7 +105,7 @@ class Restoration:
                 f"{self._what} has chunks u1{list(payload.shape)} where the table's hold {self._spec.chunk_bytes} bytes"
             )
         targets = self._targets(streams, int(rows.facts["shard"]))
-        for shard in np.unique(targets).tolist():
+        for shard in distinct(targets).values.tolist():
             which = np.flatnonzero(targets == shard)
             env = self._numbered(shard, streams[which]).astype(np.uint32)
             number = arrays["number"][which].astype(np.uint64)

@@ -151,12 +151,12 @@ def _our_checkpoint(system: Ours, payload: Payload, *, items: int, seconds: floa
         system.client.export_to(file, deadline_s=WITHIN_S)
         return clock.monotonic_s() - began_s
 
-    def load() -> float:
+    def load() -> tuple[int, float]:
         assert system.client is not None
         began_s = clock.monotonic_s()
-        system.client.restore_from(file, deadline_s=WITHIN_S)
+        loaded = system.client.restore_from(file, deadline_s=WITHIN_S)
         system.client.sample(batch_items=256, deadline_s=WITHIN_S)
-        return clock.monotonic_s() - began_s
+        return loaded, clock.monotonic_s() - began_s
 
     try:
         system.open(_case(payload, items, room=items))
@@ -165,10 +165,18 @@ def _our_checkpoint(system: Ours, payload: Payload, *, items: int, seconds: floa
         file_bytes = file.stat().st_size
         stalls = _stalls(system.workers(1)[0], {}, save, seconds=seconds, clock=clock)
         system.open(_case(payload, items, room=items))
-        loaded_s = load()
+        loaded, loaded_s = load()
     finally:
         system.end()
-    return _checkpoint_figures(payload, items=items, saved_s=saved_s, loaded_s=loaded_s, file_bytes=file_bytes, stalls=stalls)
+    return _checkpoint_figures(
+        payload,
+        items=items,
+        saved_s=saved_s,
+        items_loaded=loaded,
+        loaded_s=loaded_s,
+        file_bytes=file_bytes,
+        stalls=stalls,
+    )
 
 
 def _their_checkpoint(
@@ -190,27 +198,35 @@ def _their_checkpoint(
     reverb.open(_case(payload, items, room=items))
     loaded = reverb.serve(checkpoints=folder, anew=True)
     reverb.close()
-    figures = _checkpoint_figures(
+    return _checkpoint_figures(
         payload,
-        items=loaded["items"] or 1,  # inserts went on while it was saved the second time
+        items=items,
         saved_s=saved["elapsed_s"],
+        items_loaded=loaded["items"],
         loaded_s=loaded["elapsed_s"],
         file_bytes=saved["bytes"],
         stalls=stalls,
     )
-    saved_mb = items * payload.payload_bytes / 1e6
-    return figures | {"items_loaded": loaded["items"], "save_mb_per_s": round(saved_mb / saved["elapsed_s"], 1)}
 
 
 def _checkpoint_figures(
-    payload: Payload, *, items: int, saved_s: float, loaded_s: float, file_bytes: int, stalls: dict[str, Any]
+    payload: Payload,
+    *,
+    items: int,
+    saved_s: float,
+    items_loaded: int,
+    loaded_s: float,
+    file_bytes: int,
+    stalls: dict[str, Any],
 ) -> dict[str, Any]:
-    megabytes = items * payload.payload_bytes / 1e6
+    """Rates of the first save, and of loading the second: inserts went on while that was made, so it has more items."""
+    item_mb = payload.payload_bytes / 1e6
     return {
         "save_s": round(saved_s, 3),
         "load_s": round(loaded_s, 3),
-        "save_mb_per_s": round(megabytes / saved_s, 1),
-        "load_mb_per_s": round(megabytes / loaded_s, 1),
+        "save_mb_per_s": round(items * item_mb / saved_s, 1),
+        "load_mb_per_s": round(items_loaded * item_mb / loaded_s, 1),
+        "items_loaded": items_loaded,
         "file_bytes": file_bytes,
         **stalls,
     }
