@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from rollstream.algorithms.dqn.config import DqnConfig
 from rollstream.algorithms.observing import preprocessing
+from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.schedule import linear
-from rollstream.graph import Adam, DoubleQLoss, Loss, QPolicy, build_update
+from rollstream.graph import DoubleQLoss, Loss, QPolicy, build_update
 from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
 from rollstream.learning import Learned, LearningAgent, SampledItems
 from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
@@ -21,7 +22,6 @@ from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["DqnAgent"]
 
-FINAL_LEARNING_RATE_SHARE = 0.1
 PRIORITY_FLOOR = 1e-3
 """Added to every error, so that no item's probability falls to 0 (Schaul et al. 2016, section 3.3)."""
 
@@ -90,7 +90,8 @@ class _DqnLearning:
         self._update = build_update(
             agent.loss,
             batch_rows=agent.config.batch_items,
-            optimizer=Adam(epsilon=1e-5),
+            optimizer=optimizer(agent.config.optimizer),
+            groups=agent.config.learning_rate_groups,
             max_grad_norm=agent.config.max_gradient_norm,
             mode=agent.config.mode,
             seed=child_seed(seed, "dqn", "parameters"),
@@ -98,12 +99,7 @@ class _DqnLearning:
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config = self._config
-        rate = linear(
-            config.learning_rate,
-            config.learning_rate * FINAL_LEARNING_RATE_SHARE,
-            env_steps=env_steps,
-            over_steps=config.learning_rate_decay_steps,
-        )
+        rate = learning_rate(config, env_steps=env_steps)
         result = self._update.update(batch.columns, learning_rate=rate)
         self._update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
         priority = np.abs(result.outputs["td_error"]) + np.float32(PRIORITY_FLOOR)

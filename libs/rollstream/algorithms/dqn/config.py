@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from rollstream.algorithms.optimizing import OptimizerForm, ScheduleForm
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
@@ -33,9 +34,16 @@ class DqnConfig(Frozen):
     batch_items: int = Field(default=64, ge=1)
     """Items in one update; 64 moves the network twice as often as 128, which takes 75k (93k)."""
     learning_rate: float = Field(default=1e-3, gt=0)
-    """Step size of Adam at the start. Half of it takes 81k (108k), twice 74k (125k)."""
+    """Step size of the optimizer at the start. Half of it takes 81k (108k), twice 74k (125k)."""
     learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
     """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant. Half of it takes 71k (97k)."""
+    learning_rate_schedule: ScheduleForm | None = None
+    """Learning rate over environment steps in place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6};
+    None keeps to them, since a straight line serves most tasks."""
+    learning_rate_groups: dict[str, float] = Field(default_factory=dict)
+    """Factors of the learning rate by pattern of parameter names, e.g. {"value_torso.*": 2}; empty moves all alike."""
+    optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
+    """`adam`, `adamw`, `rmsprop` or `sgd`, or a mapping with its settings, e.g. {"kind": "sgd", "momentum": 0.9}; Adam needs least care."""
     huber_delta: float | None = Field(default=None, gt=0)
     """Errors beyond it count linearly, not squared; None squares all. 1 takes 75k (93k), and values can run away."""
     max_gradient_norm: float = Field(default=10.0, gt=0)

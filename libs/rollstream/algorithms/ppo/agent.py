@@ -9,18 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.algorithms.observing import preprocessing
+from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.ppo.config import PpoConfig
-from rollstream.algorithms.schedule import linear
 from rollstream.algorithms.sequences import sequences
 from rollstream.errors import ConfigError
-from rollstream.graph import ActorCriticPolicy, Adam, PpoLoss, build_update
+from rollstream.graph import ActorCriticPolicy, PpoLoss, build_update
 from rollstream.learning import Learned, LearningAgent
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["PpoAgent"]
-
-FINAL_LEARNING_RATE_SHARE = 0.1
 
 
 class PpoAgent:
@@ -74,7 +72,8 @@ class _PpoLearning:
         self._update = build_update(
             agent.loss,
             batch_rows=self._batch_rows,
-            optimizer=Adam(epsilon=1e-5),
+            optimizer=optimizer(config.optimizer),
+            groups=config.learning_rate_groups,
             max_grad_norm=config.max_gradient_norm,
             mode=config.mode,
             seed=child_seed(seed, "ppo", "parameters"),
@@ -83,12 +82,7 @@ class _PpoLearning:
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config = self._config
         columns = sequences(batch.columns, steps=config.sequence_steps) if config.recurrent else batch.columns
-        rate = linear(
-            config.learning_rate,
-            config.learning_rate * FINAL_LEARNING_RATE_SHARE,
-            env_steps=env_steps,
-            over_steps=config.learning_rate_decay_steps,
-        )
+        rate = learning_rate(config, env_steps=env_steps)
         metrics = self._update.update_many(
             columns,
             epochs=config.epochs,

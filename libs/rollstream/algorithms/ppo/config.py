@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from rollstream.algorithms.optimizing import OptimizerForm, ScheduleForm
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
@@ -26,9 +27,16 @@ class PpoConfig(Frozen):
     batch_rows: int = Field(default=256, ge=2)
     """Rows in one minibatch [M]; 256 keeps one update below a millisecond or two on one core."""
     learning_rate: float = Field(default=1e-3, gt=0)
-    """Step size of Adam; 1e-3 suits small networks, use 3e-4 for large ones."""
+    """Step size of the optimizer; 1e-3 suits small networks, use 3e-4 for large ones."""
     learning_rate_decay_steps: int | None = Field(default=None, ge=1)
     """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant."""
+    learning_rate_schedule: ScheduleForm | None = None
+    """Learning rate over environment steps in place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6};
+    None keeps to them, since a straight line serves most tasks."""
+    learning_rate_groups: dict[str, float] = Field(default_factory=dict)
+    """Factors of the learning rate by pattern of parameter names, e.g. {"value_torso.*": 2}; empty moves all alike."""
+    optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
+    """`adam`, `adamw`, `rmsprop` or `sgd`, or a mapping with its settings, e.g. {"kind": "sgd", "momentum": 0.9}; Adam needs least care."""
     discount: float = Field(default=0.99, ge=0, le=1)
     """Weight of the next step's value [gamma]; 0.99 looks about 100 steps ahead."""
     gae_lambda: float = Field(default=0.95, ge=0, le=1)

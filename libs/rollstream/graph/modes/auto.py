@@ -12,6 +12,7 @@ convolutions are bound by arithmetic, where torch eager was never beaten.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ from rollstream.graph.torch_options import TorchOptions
 from rollstream.graph.update_plan import Engine, UpdatePlan, UpdateState
 
 __all__ = ["AutoEngine", "Builds", "build_auto"]
+
+_LOG = logging.getLogger("rollstream.graph")
 
 TRIAL_UPDATES = 16
 """Updates of each engine that are timed, after as many that warm up."""
@@ -65,7 +68,8 @@ class AutoEngine:
     ) -> None:
         self.mode = mode
         self.compiled: Compiled | None = None
-        self.remarks: tuple[str, ...] = (remark,)
+        self.remarks: tuple[str, ...] = ()
+        self._remark(remark)
         self._start_mode = mode
         self._engines: list[Engine] = [start]
         self._staged: list[Sequence[Any]] = [()]
@@ -101,6 +105,11 @@ class AutoEngine:
         """As `pull`."""
         _call(self._engines[0], "push")
 
+    def _remark(self, text: str) -> None:
+        """For the report, and for whoever reads the learner's log."""
+        self.remarks += (text,)
+        _LOG.info("the update %s", text)
+
     def _look(self) -> None:
         """Is there a compiled update by now?"""
         assert self._background is not None and self._load is not None
@@ -109,12 +118,12 @@ class AutoEngine:
             return
         self._background = None
         if found.path is None:
-            self.remarks += (f"stays in mode {self.mode!r}: {found.why_not}",)
+            self._remark(f"stays in mode {self.mode!r}: {found.why_not}")
             return
         try:
             candidate = self._load(found)
         except Exception as error:  # of a file that another machine made, or that someone damaged
-            self.remarks += (f"stays in mode {self.mode!r}: the compiled update cannot be loaded: {error}",)
+            self._remark(f"stays in mode {self.mode!r}: the compiled update cannot be loaded: {error}")
             return
         self.compiled = Compiled(nodes=found.nodes, trace_s=found.trace_s, compile_s=found.compile_s, cached=found.cached)
         self._engines.append(candidate)
@@ -135,9 +144,9 @@ class AutoEngine:
         start_s, compiled_s = (statistics.median(times_s[TRIAL_UPDATES:]) for times_s in self._times_s)
         faster = int(compiled_s < start_s)
         self.mode = "torch-graph" if faster else self._start_mode
-        self.remarks += (
+        self._remark(
             f"runs in mode {self.mode!r}: an update took {start_s * 1e6:.0f} µs in mode {self._start_mode!r}, "
-            f"{compiled_s * 1e6:.0f} µs compiled",
+            f"{compiled_s * 1e6:.0f} µs compiled"
         )
         self._engines, self._staged = [self._engines[faster]], [self._staged[faster]]
 

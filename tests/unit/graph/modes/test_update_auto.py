@@ -111,7 +111,10 @@ def test_both_run_in_turns_and_the_faster_one_stays(compiled_s: float, mode: str
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_it_stays_where_it_is_when_there_is_nothing_to_load_and_says_so_once(fails: bool) -> None:
+def test_it_stays_where_it_is_when_there_is_nothing_to_load_and_says_so_once(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="rollstream.graph")
     log: list[str] = []
     outcome = DONE if fails else Artefact(path=None, why_not="no compiler")
     engine, _ = _auto(outcome, compiled_s=0.0, log=log, fails=fails)
@@ -120,6 +123,7 @@ def test_it_stays_where_it_is_when_there_is_nothing_to_load_and_says_so_once(fai
     assert set(log) == {"start0"} and engine.mode == "torch"
     why = "the compiled update cannot be loaded: no ELF file" if fails else "no compiler"
     assert engine.remarks == ("starts", f"stays in mode 'torch': {why}")
+    assert caplog.messages == ["the update starts", f"the update stays in mode 'torch': {why}"]
 
 
 def test_small_networks_start_in_numpy_and_convolutions_stay_in_torch(
