@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 from rollstream.graph import ActorCriticPolicy, PpoLoss, build_update, declare
 from rollstream.graph.backends.torch.artefact import build_artefact, load_artefact
 from rollstream.graph.inputs import sample
+from rollstream.graph.modes import auto as modes_auto
 from rollstream.graph.modes import background
 from rollstream.graph.optimizers import Sgd
 from rollstream.graph.torch_options import TorchOptions
@@ -56,6 +57,7 @@ def test_a_second_run_finds_what_the_first_compiled(cache: Path) -> None:
 
 def test_auto_changes_over_and_nothing_but_the_time_differs(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "NICENESS", 0)
+    monkeypatch.setattr(modes_auto, "NUMPY_PARAMETERS_MAX", 0)
     auto = build_update(LOSS, batch_rows=ROWS, optimizer=OPTIMIZER, seed=0, mode="auto", cache=cache)
     plain = build_update(LOSS, batch_rows=ROWS, optimizer=OPTIMIZER, seed=0, mode="torch")
     columns, end_s = _columns(), time.monotonic() + DEADLINE_S
