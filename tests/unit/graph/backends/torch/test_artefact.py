@@ -63,7 +63,7 @@ def test_auto_changes_over_and_nothing_but_the_time_differs(cache: Path, monkeyp
     columns, end_s = _columns(), time.monotonic() + DEADLINE_S
     while auto.report.graph is None and time.monotonic() < end_s:
         for update in (auto, plain):
-            update.update(columns, learning_rate=1e-3, **SETTINGS)
+            update.update(columns, learning_rate=0.0, **SETTINGS)
         time.sleep(0.05)
     assert auto.report.graph is not None and auto.report.graph.cached, auto.report.text()
     for _ in range(80):  # of which some run in each engine
