@@ -158,7 +158,7 @@ def test_commands_and_options_that_are_named_exist(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_variables_that_are_named_exist(path: Path) -> None:
     known = {f"ROLLSTREAM_{name.upper()}" for role in ROLES for name in settings_of(role).model_fields}
-    known |= {"ROLLSTREAM_URL", "ROLLSTREAM_TOKEN"}
+    known |= {"ROLLSTREAM_URL", "ROLLSTREAM_TOKEN", "ROLLSTREAM_CACHE_DIRECTORY"}
     for file in ("docker-compose.yml", "Makefile"):
         known |= set(re.findall(r"ROLLSTREAM_[A-Z0-9_]+", (ROOT / file).read_text()))
     named = set(re.findall(r"ROLLSTREAM_[A-Z0-9_]+[A-Z0-9]", path.read_text()))

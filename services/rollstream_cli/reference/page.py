@@ -34,6 +34,10 @@ COMMAND_LINE_VARIABLES = (
     ("ROLLSTREAM_REDIS_URL", "With it `train`, `up` and `bench` use this Redis instead of starting one."),
     ("ROLLSTREAM_OPERATOR_TOKEN", "Token of the cells that `train`, `up` and `bench` start; else a random one."),
 )
+CACHE_VARIABLE = (
+    "ROLLSTREAM_CACHE_DIRECTORY",
+    "Folder of compiled updates, of JAX's programs and of what mode `auto` measured; by default `rollstream` in `XDG_CACHE_HOME`, else in `~/.cache`.",
+)
 
 
 def page() -> str:
@@ -61,7 +65,11 @@ def _variables() -> list[str]:
     for role in ROLES:
         title = f"{role.title()} (`python -m rollstream_{role}`)"
         parts.append(section(title, environment_variables(settings_of(role), without=common), level=3))
-    rows = [(code(name), meaning) for name, meaning in COMMAND_LINE_VARIABLES]
+    named, meaning = CACHE_VARIABLE
+    parts.append(
+        section("Graph (a learner, and your own scripts)", table(("name", "meaning"), [(code(named), meaning)]), level=3)
+    )
+    rows = [(code(name), told) for name, told in COMMAND_LINE_VARIABLES]
     lead = "`train`, `up` and `bench` hand all `ROLLSTREAM_...` variables on to the processes that they start."
     return [*parts, section("Command line", lead, table(("name", "meaning"), rows), level=3)]
 
