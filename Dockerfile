@@ -1,4 +1,4 @@
-# Two images from one file: `core` (control, replay: no torch) and `torch` (actor, learner).
+# Two images from one file: `core` (control, replay: no torch) and `torch` (actor, learner; ONNX Runtime for actors that see images).
 #
 #   docker build --target core  -t rollstream-core:0.1.0 .
 #   docker build --target torch -t rollstream-torch:0.1.0 .
@@ -50,7 +50,7 @@ FROM dependencies AS torch-dependencies
 ARG TORCH_INDEX_URL=
 COPY wheels /wheels
 RUN pip --python /opt/rollstream/bin/python install --quiet --prefix /opt/torch --constraint constraints.txt \
-    --find-links /wheels ${TORCH_INDEX_URL:+--extra-index-url "$TORCH_INDEX_URL"} 'torch>=2.6' \
+    --find-links /wheels ${TORCH_INDEX_URL:+--extra-index-url "$TORCH_INDEX_URL"} 'torch>=2.6' 'onnx>=1.17' 'onnxruntime>=1.20' \
  && cd /opt/torch/lib/python3*/site-packages/torch && rm -rf test && find bin -type f ! -name torch_shm_manager -delete
 
 FROM runtime AS torch
