@@ -36,7 +36,8 @@ COMMAND_LINE_VARIABLES = (
 )
 CACHE_VARIABLE = (
     "ROLLSTREAM_CACHE_DIRECTORY",
-    "Folder of compiled updates, of JAX's programs and of what mode `auto` measured; by default `rollstream` in `XDG_CACHE_HOME`, else in `~/.cache`.",
+    "Folder of compiled updates, of JAX's programs and of what mode `auto` measured; by default `rollstream` in the user's cache folder "
+    "(`XDG_CACHE_HOME`, or `~/.cache`).",
 )
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
+from rollstream.graph import ActorCriticPolicy, PpoLoss, QPolicy
 from rollstream.graph.component_test import QUICK_MODES, component_test
 from rollstream.graph.components import Dense
 from rollstream.graph.initializers import Constant
 from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
+from rollstream.spaces import leaves
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,19 @@ def test_state_that_is_written_otherwise_is_named() -> None:
 
 def test_a_part_is_fed_from_spaces() -> None:
     assert component_test(Dense(features=2), {"output": {"x": Box(-1, 1, (3,))}})
+
+
+def test_masked_actions_have_no_slope_and_the_others_have_the_right_one() -> None:
+    observation = leaves(Dict(x=Box(-1, 1, (4,)), action_mask=MultiBinary(3)), "observation")
+    policy = ActorCriticPolicy(observation, leaves(Discrete(3), "action"), hidden=(8,))
+    for component in (policy, PpoLoss(policy), QPolicy(observation, leaves(Discrete(3), "action"), hidden=(8,))):
+        assert component_test(component, modes=("numpy", "torch"))
+
+
+def test_modes_that_are_not_installed_are_left_out_and_the_result_says_which_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "jax", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None)
+    compared = component_test(_Component(_scaled))
+    assert [comparison.mode for comparison in compared] == ["numpy", "gradient"]
+    with pytest.raises(AssertionError, match=r"autograd's slope differs"):
+        component_test(_Component(lambda scope, x: _scaled(scope, x) + scope.ops.stop_gradient(_scaled(scope, x))))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from rollstream.errors import ConfigError
+from rollstream.graph.unsupported import UnsupportedOp
 
 __all__ = ["Do", "Made", "NDArray", "Recorded", "Tape", "apply", "elementwise", "fitted", "moves", "plain"]
 
@@ -128,19 +128,24 @@ class Recorded(NDArrayOperatorsMixin):
         return len(self.array)
 
     def __bool__(self) -> bool:
-        raise ConfigError(
+        raise UnsupportedOp(
             "a component cannot branch on what an array contains: a recorded program has no branches; use ops.where"
         )
 
     def __float__(self) -> float:
-        raise ConfigError(
+        raise UnsupportedOp(
             "a component cannot take a number out of an array: a recorded program computes it anew; keep it an array"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise UnsupportedOp(f"mode 'numpy' cannot record the array's own {name}; use the function of ops")
+        raise AttributeError(f"an array in mode 'numpy' has no attribute {name!r}; use the functions of ops")
 
     def __getitem__(self, key: Any) -> Recorded:
         keys = key if isinstance(key, tuple) else (key,)
         if not all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in keys):
-            raise ConfigError(
+            raise UnsupportedOp(
                 "a component that runs in numpy may slice with ranges, whole numbers and None only; use ops.take or ops.pick"
             )
         whole = keys if any(part is Ellipsis for part in keys) else (*keys, Ellipsis)  # with an ellipsis it is always a view
@@ -155,13 +160,13 @@ class Recorded(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Recorded:
         if method != "__call__" or kwargs or ufunc.nout != 1 or ufunc.signature is not None:
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise ConfigError(f"mode 'numpy' cannot record {name}; use mode 'torch' or other ops in the component")
+            raise UnsupportedOp(f"mode 'numpy' cannot record {name}; use mode 'torch' or other ops in the component")
         found: Recorded = elementwise(ufunc, *inputs)
         return found
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Recorded:
         name = getattr(function, "__name__", repr(function))
-        raise ConfigError(f"mode 'numpy' cannot record numpy.{name}; use mode 'torch' or other ops in the component")
+        raise UnsupportedOp(f"mode 'numpy' cannot record numpy.{name}; use mode 'torch' or other ops in the component")
 
 
 def plain(value: Any) -> Any:

@@ -140,6 +140,11 @@ class Value(NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         raise UnsupportedOp("mode 'onnx' cannot branch on an array's contents; use ops.where")
 
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.ndarray, name):
+            raise UnsupportedOp(f"mode 'onnx' cannot do the array's own {name}; use the function of ops")
+        raise AttributeError(f"an array in mode 'onnx' has no attribute {name!r}; use the functions of ops")
+
     def __getitem__(self, key: Any) -> Value:
         keys = _full_key(key, self.ndim)
         starts, ends, axes, steps, axis, reshaped = [], [], [], [], 0, False

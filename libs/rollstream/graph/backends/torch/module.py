@@ -59,8 +59,9 @@ class TorchModule:
                 )
 
     @api
-    def output(self, scope: Scope, *inputs: Array) -> Array:
-        """What the module gives for `inputs`, as float32."""
+    def output(self, scope: Scope, *inputs: Array, **named: Array) -> Array:
+        """What the module gives for `inputs`, as float32; those that a space feeds by name come last, in the order of the spaces."""
+        inputs = (*inputs, *named.values())
         parameters = {
             name: scope.parameter(name, tuple(parameter.shape), _AsGiven(parameter.detach().to("cpu", torch.float32).numpy()))
             for name, parameter in self._module.named_parameters()

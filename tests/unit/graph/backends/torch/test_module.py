@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from gymnasium.spaces import Box
 
 from rollstream.errors import ConfigError
 from rollstream.graph import build, build_update, declare
@@ -117,3 +118,11 @@ def test_the_shape_pass_leaves_the_users_module_alone() -> None:
     declare(Alone(TorchModule(net)))
     assert net.training
     assert all(torch.equal(before[name], parameter) for name, parameter in net.named_parameters())
+
+
+def test_a_space_feeds_it_by_name() -> None:
+    net = _net()
+    built = build(TorchModule(net), {"output": {"x": Box(-1, 1, (3,))}}, mode="torch", rows=5)
+    with torch.no_grad():
+        expected = net.eval()(torch.from_numpy(X)).numpy()
+    np.testing.assert_allclose(built("output", x=X)["output"], expected, rtol=1e-5)
