@@ -1,12 +1,11 @@
 """The update mode `auto`: starts at once in the mode that builds in milliseconds, and changes over to a compiled update when it is faster.
 
     start --(large network)--> background build --> trial: both in turns on real updates --> the faster one stays
-      '--(small network in NumPy, convolutions, other device, several ranks)--> stays
+      '--(small network in NumPy, other device, several ranks)--> stays
       '--(no compiler, or the build failed)--> stays; the report says why
 
 All engines move the same arrays, so changing over between two updates changes nothing but the time they take. The rule, as measured
-on two CPU cores (docs/graph.md): NumPy's own update is the fastest of a small network, a compiled program that of a large one;
-convolutions are bound by arithmetic, where torch eager was never beaten.
+on two CPU cores (docs/graph.md): NumPy's own update is the fastest of a small network, a compiled program that of a large one and of convolutions.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ TRIAL_UPDATES = 16
 NUMPY_PARAMETERS_MAX = 120_000
 """Up to here NumPy's update was the fastest: 2x64 units 0.34 ms against 0.48 compiled, 2x128 0.91 against 1.16, 2x256 (137,000
 parameters) 8.3 against 8.0, 2x512 38 against 31, each for 256 rows on one core."""
-CONVOLUTION_RANK = 4
-"""Axes of a convolution's kernel; nothing else has so many."""
 
 
 class Builds(Protocol):
@@ -183,9 +180,8 @@ def build_auto(
 def _start(
     plan: UpdatePlan, state: UpdateState, *, build_engine: Callable[..., Any], clock: Clock, options: TorchOptions
 ) -> tuple[str, Engine]:
-    """The mode that builds at once and is the faster of those: NumPy for small networks whose loss it supports, else torch eager."""
-    plain = options == TorchOptions(cache=options.cache)
-    if plain and not _convolves(plan):
+    """The mode that builds at once and is the faster of those: NumPy where it supports the loss, else torch eager."""
+    if options == TorchOptions(cache=options.cache):
         try:
             return "numpy", build_engine("numpy", plan, state, clock=clock).engine
         except ConfigError:
@@ -200,17 +196,11 @@ def _why_no_compiling(plan: UpdatePlan, options: TorchOptions, *, mode: str) -> 
         return f"no compiled update of at most {NUMPY_PARAMETERS_MAX:,} parameters was faster, here {plan.layout.size:,}"
     if importlib.util.find_spec("torch") is None:
         return "PyTorch, which compiles updates, is not installed"
-    if _convolves(plan):
-        return "no compiled update with convolutions was ever faster on a CPU"
     if options.device != "cpu":
         return f"it was measured on the CPU only; on {options.device} choose 'torch-graph' or 'torch-compile' yourself"
     if options.ranks is not None:
         return "with several ranks choose 'torch-graph' yourself, the same on all of them"
     return ""
-
-
-def _convolves(plan: UpdatePlan) -> bool:
-    return any(len(parameter.shape) == CONVOLUTION_RANK for parameter in plan.layout.parameters)
 
 
 def _call(engine: Engine, name: str) -> None:
