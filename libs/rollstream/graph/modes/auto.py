@@ -5,7 +5,8 @@
       '--(no compiler, or the build failed)--> stays; the report says why
 
 All engines move the same arrays, so changing over between two updates changes nothing but the time they take. The rule, as measured
-on two CPU cores (docs/graph.md): NumPy's own update is the fastest of a small network, a compiled program that of a large one and of convolutions.
+on two CPU cores (docs/graph.md): NumPy's own update is the fastest of a small network, a compiled program that of a large one and of
+convolutions.
 """
 
 from __future__ import annotations
