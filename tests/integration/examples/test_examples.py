@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,3 +104,12 @@ def test_a_new_loss_agrees_on_three_backends_and_with_finite_differences(capsys:
     runpy.run_path(str(EXAMPLES / "new_loss.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"loss by {mode}" for mode in ("numpy", "torch", "jax", "gradient")]
+
+
+def test_two_ranks_end_with_equal_weights_that_are_printed() -> None:
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "data_parallel.py")], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr  # `require_equal` raises otherwise
+    assert re.fullmatch(r"[0-9a-f]{64}\n", done.stdout)
