@@ -83,8 +83,24 @@ def learning_rate(settings: LearningRateSettings, *, env_steps: int) -> float:
     )
 
 
+def _number(value: Any) -> Any:
+    """YAML reads `1e-3` as text."""
+    if isinstance(value, list):
+        return [_number(part) for part in value]
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _numbers(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: part if name == "kind" else _number(part) for name, part in value.items()}
+
+
 def _optimizer_form(value: Any) -> Any:
-    form = {"kind": value} if isinstance(value, str) else value
+    form = {"kind": value} if isinstance(value, str) else _numbers(value)
     if isinstance(form, Mapping):
         try:
             optimizer(form)
@@ -93,7 +109,8 @@ def _optimizer_form(value: Any) -> Any:
     return form
 
 
-def _schedule_form(value: Any) -> Any:
+def _schedule_form(given: Any) -> Any:
+    value = _numbers(given)
     if isinstance(value, Mapping):
         try:
             rates = [schedule(value).at(count) for count in (0.0, math.inf)]

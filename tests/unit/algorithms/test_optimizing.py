@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from gymnasium.spaces import Box, Discrete
 
 from rollstream.algorithms import make_agent
@@ -13,7 +14,7 @@ from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.config import load
 from rollstream.errors import ConfigError
-from rollstream.graph.optimizers import Adam, RmsProp, Sgd
+from rollstream.graph.optimizers import Adam, AdamW, RmsProp, Sgd
 from rollstream.spaces import Batch, leaves
 
 SPACES = {"observation": leaves(Box(-1, 1, (3,)), "observation"), "actions": leaves(Discrete(2), "action")}
@@ -54,6 +55,16 @@ def test_the_rate_follows_its_schedule_in_place_of_the_line_to_a_tenth() -> None
         learning_rate_decay_steps=100, learning_rate_schedule={"kind": "cosine", "start": 1e-2, "end": 0, "over_steps": 1_000}
     )
     assert learning_rate(cosine, env_steps=500) == pytest.approx(5e-3)
+
+
+def test_numbers_as_yaml_reads_them_are_numbers() -> None:
+    text = """
+        optimizer: {kind: adamw, weight_decay: 1e-2}
+        learning_rate_schedule: {kind: piecewise, values: [1e-3, 1e-4], boundaries: [1e3]}
+    """
+    settings = _settings(**yaml.safe_load(text))
+    assert optimizer(settings.optimizer) == AdamW(weight_decay=1e-2)
+    assert [learning_rate(settings, env_steps=steps) for steps in (0, 1_000)] == [1e-3, 1e-4]
 
 
 @pytest.mark.parametrize(
