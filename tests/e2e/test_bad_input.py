@@ -71,7 +71,7 @@ def test_a_file_is_refused_with_every_bad_field(shell: Any) -> None:
         "actors: Input should be a valid integer",
         "stop.mean_retrun: unknown setting; did you mean 'mean_return'?",
         "settings.epochs: Input should be greater than or equal to 1, got 0",
-        "settings.hidden: Input should be a valid tuple, got 'wide'",
+        "settings.hidden: Input should be a list, got 'wide'",
     )
 
 

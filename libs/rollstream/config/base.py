@@ -54,7 +54,7 @@ def _problem(model: type[BaseModel], entry: Any, path: str) -> Problem:
     if entry["type"] == "extra_forbidden":
         known = _fields_at(model, where[:-1])
         return Problem(path=name, message=f"unknown setting{suggestion(where[-1], known)}")
-    message = entry["msg"].removeprefix("Value error, ")
+    message = entry["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list")
     if entry["type"] == "missing":
         return Problem(path=name, message="is required")
     given = entry.get("input")

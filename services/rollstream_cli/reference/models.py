@@ -6,7 +6,7 @@ import importlib
 import json
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -56,19 +56,25 @@ def _row(name: str, field: FieldInfo) -> tuple[str, str, str, str]:
 
 
 def _type_text(field: FieldInfo) -> str:
-    bounds = [
+    return ", ".join([_name_of_type(field.annotation), *_bounds(field.metadata)])
+
+
+def _bounds(marks: Iterable[Any]) -> list[str]:
+    return [
         f"{sign} {_number(getattr(mark, name))}"
-        for mark in field.metadata
+        for mark in marks
         for name, sign in BOUNDS.items()
         if getattr(mark, name, None) is not None
     ]
-    return ", ".join([_name_of_type(field.annotation), *bounds])
 
 
 def _name_of_type(annotation: Any) -> str:
     """
     >>> _name_of_type(int | None), _name_of_type(tuple[int, ...]), _name_of_type(Literal["a", "b"])
     ('whole number or null', 'list of whole number', '`a`, `b`')
+    >>> from pydantic import Field
+    >>> _name_of_type(tuple[typing.Annotated[int, Field(ge=1)], ...])
+    'list of whole number, >= 1'
     """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -76,7 +82,8 @@ def _name_of_type(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_name_of_type(argument) for argument in arguments)
     if origin is typing.Annotated:
-        return _name_of_type(arguments[0])
+        marks = [inner for mark in arguments[1:] for inner in getattr(mark, "metadata", [mark])]
+        return ", ".join([_name_of_type(arguments[0]), *_bounds(marks)])
     if origin in (tuple, list):
         return f"list of {_name_of_type(arguments[0])}"
     if origin is dict:

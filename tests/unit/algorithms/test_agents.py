@@ -34,6 +34,20 @@ def test_ppo_takes_no_samples_of_a_table() -> None:
         agent.learning(seed=0).columns(sample, env_steps=0)
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+@pytest.mark.parametrize(
+    ("widths", "message"),
+    [
+        ([64, -1], r"hidden.1: Input should be greater than or equal to 1, got -1"),
+        ([1_000_000_000], r"hidden.0: Input should be less than or equal to 16384, got 1000000000"),
+        (64, "hidden: Input should be a list, got 64"),
+    ],
+)
+def test_a_width_that_no_layer_can_have_is_refused_before_anything_is_made(algorithm: str, widths: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_agent(algorithm, {"hidden": widths}, observation=OBSERVATION, actions=(ACTION,))
+
+
 def test_a_bad_setting_is_named_by_its_path() -> None:
     with pytest.raises(ConfigError, match="settings.epochs: Input should be greater than or equal to 1, got 0"):
         make_agent("ppo", {"epochs": 0}, observation=OBSERVATION, actions=(ACTION,))

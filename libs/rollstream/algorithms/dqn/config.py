@@ -10,7 +10,7 @@ from rollstream.algorithms.optimizing import OptimizerForm, ScheduleForm
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
-from rollstream.graph.components.torso import Convolutions
+from rollstream.graph.components.torso import Convolutions, Width
 from rollstream.graph.modes.engines import UpdateMode
 from rollstream.graph.policies import Distribution
 
@@ -74,7 +74,7 @@ class DqnConfig(Frozen):
     """How much the preference is corrected by importance weights at the start; it grows to 1 [beta]."""
     importance_growth_steps: int = Field(default=200_000, ge=1)
     """Environment steps over which the correction grows to 1."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Width, ...] = (64, 64)
     """Widths of the hidden layers; two of 64 units are enough for observation vectors; 128 takes 70k (90k)."""
     activation: Literal["tanh", "relu"] = "relu"
     """Non-linearity of the hidden layers; relu is usual for values."""

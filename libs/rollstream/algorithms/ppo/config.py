@@ -10,7 +10,7 @@ from rollstream.algorithms.optimizing import OptimizerForm, ScheduleForm
 from rollstream.config import Frozen
 from rollstream.graph.components.image import Channels
 from rollstream.graph.components.preprocessing import Chains
-from rollstream.graph.components.torso import Convolutions, Recurrent
+from rollstream.graph.components.torso import Convolutions, Recurrent, Width
 from rollstream.graph.modes.engines import UpdateMode
 from rollstream.graph.policies import BoxBounds
 
@@ -49,7 +49,7 @@ class PpoConfig(Frozen):
     """Weight of the entropy bonus [c2]; 0 because dense-reward tasks do not need it."""
     max_gradient_norm: float = Field(default=0.5, gt=0)
     """Global norm to which gradients are clipped; 0.5 is usual for PPO."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Width, ...] = (64, 64)
     """Widths of the hidden layers; two of 64 units are enough for observation vectors."""
     shared_torso: bool = False
     """Policy and value head share their hidden layers: half the work, but value errors then move the policy's features."""
@@ -65,7 +65,7 @@ class PpoConfig(Frozen):
     """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
     recurrent: Recurrent | None = None
     """Layer that remembers, `lstm` or `gru`, after the hidden ones; for tasks that one observation does not tell all about."""
-    recurrent_units: int = Field(default=64, ge=1)
+    recurrent_units: int = Field(default=64, ge=1, le=4_096)
     """Width of the layer that remembers; as wide as the hidden ones."""
     sequence_steps: int = Field(default=16, ge=1)
     """Steps through which a policy that remembers learns at once; longer ones reach further back, and are slower."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from rollstream.errors import ConfigError, SpaceError
 from rollstream.graph.components.cnn import ATARI, NATURE, Cnn
@@ -26,13 +28,16 @@ from rollstream.graph.ops import Activation, Array
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Leaf
 
-__all__ = ["Convolutions", "Recurrent", "Torso"]
+__all__ = ["Convolutions", "Recurrent", "Torso", "Width"]
 
 Convolutions: TypeAlias = Literal["atari", "nature", "impala"]
 """Networks for images: 2 layers (Mnih et al. 2013), 3 layers (Mnih et al. 2015), residual (Espeholt et al. 2018)."""
 
 Recurrent: TypeAlias = Literal["lstm", "gru"]
 """Layers that remember."""
+
+Width: TypeAlias = Annotated[int, Field(ge=1, le=16_384)]
+"""Units of a hidden layer; two layers of the largest width are 1 GB, and a slip of the hand beyond that takes the machine's memory."""
 
 NETWORKS: Mapping[Convolutions, Cnn | Impala] = {"atari": ATARI, "nature": NATURE, "impala": Impala()}
 
@@ -76,14 +81,15 @@ class Torso:
             shapes = ", ".join(f"{leaf.name} {list(leaf.shape)}" for leaf in self.observation)
             raise SpaceError(
                 f"{self.observation[0].name}: Torso.output, argument observation: convolutions={self.convolutions!r} needs an "
-                f"image (a Box of three axes), got {shapes}; use convolutions=None"
+                f"image (a Box of three axes), got {shapes}; give the image an axis of channels, or leave convolutions out"
             )
         for image in self._images:
             height, width = image.leaf.shape[1:] if image.order == "first" else image.leaf.shape[:2]
             if not NETWORKS[self.convolutions].fits(height, width):
                 raise SpaceError(
                     f"{image.leaf.name}: Torso.output, argument observation: an image of {height} x {width} (channels "
-                    f"{image.order}) is too small for convolutions={self.convolutions!r}; resize it, or use 'impala' or None"
+                    f"{image.order}) is too small for convolutions={self.convolutions!r}; resize it, use 'impala', or leave "
+                    "convolutions out"
                 )
 
     @property

@@ -105,7 +105,10 @@ def test_a_torso_that_forgets_passes_the_state_through(box: Callable[..., Leaf])
 
 
 def test_what_does_not_fit_is_refused_by_name(box: Callable[..., Leaf]) -> None:
-    with pytest.raises(SpaceError, match=r"observation: Torso.output, .* convolutions='atari' needs an image .* \[4\]; use"):
+    with pytest.raises(
+        SpaceError,
+        match=r"observation: Torso.output, .* convolutions='atari' needs an image .* \[4\]; give .* leave convolutions",
+    ):
         Torso((box(4),), convolutions="atari")
     with pytest.raises(SpaceError, match=r"image: Torso.output, .* an image of 19 x 36 .channels last. is too small for convol"):
         Torso((image(19, 36, 3),), convolutions="atari")

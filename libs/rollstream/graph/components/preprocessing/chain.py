@@ -62,9 +62,9 @@ class ResizeSetting(Frozen):
 
     kind: Literal["resize"] = "resize"
     """Which change this is."""
-    height: int = Field(ge=1)
-    """Pixels of the new image from top to bottom."""
-    width: int = Field(ge=1)
+    height: int = Field(ge=1, le=1_024)
+    """Pixels of the new image from top to bottom; few networks see more than 224."""
+    width: int = Field(ge=1, le=1_024)
     """Pixels of the new image from left to right."""
     method: Method = "area"
     """`area` averages what a new pixel covers, best to shrink; `bilinear` reads between pixels, best to enlarge."""

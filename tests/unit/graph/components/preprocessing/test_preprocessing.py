@@ -144,7 +144,11 @@ def test_a_chain_that_does_not_fit_is_refused_by_name(
             {"observation": [{"kind": "resize", "width": 0}]},
             "preprocessing.observation.0.resize.height: is required; .*width: .* got 0",
         ),
-        ({"observation": "normalize"}, "preprocessing.observation: Input should be a valid tuple, got 'normalize'"),
+        ({"observation": "normalize"}, "preprocessing.observation: Input should be a list, got 'normalize'"),
+        (
+            {"observation": [{"kind": "resize", "height": 100_000, "width": 84}]},
+            "resize.height: Input should be less than or equal to 1024, got 100000",
+        ),
         ({"observation": [{"kind": "normalize", "clip": 5}]}, "preprocessing.observation.0.normalize.clip: unknown setting"),
     ],
 )
