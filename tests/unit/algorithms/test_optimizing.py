@@ -104,3 +104,19 @@ def test_groups_and_optimizer_reach_the_update_of(algorithm: str, held: str) -> 
     }
     assert moved and not any(name.startswith(f"{held}.") for name in moved)
     assert not any("moment" in name for name in learning.state()["update"])  # Adam's vectors are not there
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "setting", "told"),
+    [
+        ("ppo", {"device": "tpu"}, "device 'tpu' cannot be used: known are cpu and cuda"),
+        ("dqn", {"device": "tpu"}, "device 'tpu' cannot be used: known are cpu and cuda"),
+        ("ppo", {"mixed_precision": True, "mode": "numpy"}, "mode 'numpy' does not know mixed_precision"),
+        ("dqn", {"mixed_precision": True, "mode": "numpy"}, "mode 'numpy' does not know mixed_precision"),
+        ("ppo", {"accumulate_parts": 3}, "accumulate must be >= 1 and divide batch_rows 256, got 3"),
+    ],
+)
+def test_device_precision_and_parts_reach_the_update(algorithm: str, setting: dict[str, Any], told: str) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match=told):
+        make_agent(algorithm, setting, **SPACES).learning(seed=0)

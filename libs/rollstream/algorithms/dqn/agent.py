@@ -94,6 +94,8 @@ class _DqnLearning:
             groups=agent.config.learning_rate_groups,
             max_grad_norm=agent.config.max_gradient_norm,
             mode=agent.config.mode,
+            device=agent.config.device,
+            mixed_precision=agent.config.mixed_precision,
             seed=child_seed(seed, "dqn", "parameters"),
         )
 

@@ -38,10 +38,9 @@ class DqnConfig(Frozen):
     learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
     """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant. Half of it takes 71k (97k)."""
     learning_rate_schedule: ScheduleForm | None = None
-    """Learning rate over environment steps in place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6};
-    None keeps to them, since a straight line serves most tasks."""
+    """In place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6}; None: a line serves most tasks."""
     learning_rate_groups: dict[str, float] = Field(default_factory=dict)
-    """Factors of the learning rate by pattern of parameter names, e.g. {"value_torso.*": 2}; empty moves all alike."""
+    """Factors of the learning rate by pattern of parameter names, e.g. {"torso.*": 0.5}; empty moves all alike."""
     optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
     """`adam`, `adamw`, `rmsprop` or `sgd`, or a mapping with its settings, e.g. {"kind": "sgd", "momentum": 0.9}; Adam needs least care."""
     huber_delta: float | None = Field(default=None, gt=0)
@@ -97,6 +96,10 @@ class DqnConfig(Frozen):
     """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
     mode: UpdateMode = "auto"
     """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
+    device: str = "cpu"
+    """Where updates run in a torch mode: `cpu`, `cuda` or `cuda:N`; small networks are faster on the CPU."""
+    mixed_precision: bool = False
+    """Matrix products and convolutions in bfloat16 (torch modes); worth it on GPUs, with large networks."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
 

@@ -76,6 +76,9 @@ class _PpoLearning:
             groups=config.learning_rate_groups,
             max_grad_norm=config.max_gradient_norm,
             mode=config.mode,
+            device=config.device,
+            mixed_precision=config.mixed_precision,
+            accumulate=config.accumulate_parts,
             seed=child_seed(seed, "ppo", "parameters"),
         )
 

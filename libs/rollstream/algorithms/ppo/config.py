@@ -31,8 +31,7 @@ class PpoConfig(Frozen):
     learning_rate_decay_steps: int | None = Field(default=None, ge=1)
     """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant."""
     learning_rate_schedule: ScheduleForm | None = None
-    """Learning rate over environment steps in place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6};
-    None keeps to them, since a straight line serves most tasks."""
+    """In place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6}; None: a line serves most tasks."""
     learning_rate_groups: dict[str, float] = Field(default_factory=dict)
     """Factors of the learning rate by pattern of parameter names, e.g. {"value_torso.*": 2}; empty moves all alike."""
     optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
@@ -75,6 +74,12 @@ class PpoConfig(Frozen):
     """With several action leaves, later ones see what earlier ones chose; needed only where they must fit together."""
     mode: UpdateMode = "auto"
     """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
+    device: str = "cpu"
+    """Where updates run in a torch mode: `cpu`, `cuda` or `cuda:N`; small networks are faster on the CPU."""
+    mixed_precision: bool = False
+    """Matrix products and convolutions in bfloat16 (torch modes); worth it on GPUs, with large networks."""
+    accumulate_parts: int = Field(default=1, ge=1)
+    """Parts in which a minibatch is computed, one after the other (torch modes); more than 1 where it does not fit into memory."""
     report_every_s: float = Field(default=1.0, gt=0)
     """Seconds between reports; one a second is what a person can follow."""
 
