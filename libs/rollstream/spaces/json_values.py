@@ -124,6 +124,8 @@ def _read(leaf: Leaf, path: str, value: Any, problems: list[Problem]) -> Array |
             first = tuple(np.argwhere(outside)[0])
             allowed = f"must be one of the choices {starts[first]} to {ends[first] - 1}"
             problems.append(_at(path, array, outside, allowed))
+    elif leaf.kind == "multi_binary" and ((array != 0) & (array != 1)).any():
+        problems.append(_at(path, array, (array != 0) & (array != 1), "must be 0 or 1"))
     return cast if len(problems) == found else None
 
 

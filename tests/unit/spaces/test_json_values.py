@@ -90,6 +90,7 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_path() -> None:
         (spaces.Tuple([spaces.Discrete(2)]), [1, 1], "must be a list of 1 parts, got 2"),
         (spaces.Discrete(2), 0.5, "must be a whole number that fits int64, got 0.5"),
         (spaces.Discrete(2), [0], "must have shape of one number, got [1]"),
+        (spaces.MultiBinary(()), 2, "must be 0 or 1, got 2"),
         (spaces.Box(0, 1, (2, 2)), [[1, 2], [3]], "has lists of different lengths side by side"),
         (spaces.Box(0, 1, (1,)), [10**400], "has numbers with more digits than 64 bits hold"),
     ],

@@ -198,7 +198,8 @@ class Update:
             if given is None or given.shape != array.shape:
                 have = "nothing" if given is None else f"shape {list(given.shape)}"
                 raise SchemaMismatch(
-                    f"update state {name}: needs shape {list(array.shape)}, got {have}; is it of the same policy?"
+                    f"update state {name}: needs shape {list(array.shape)}, got {have}; it is of another policy or "
+                    "optimizer: continue with the settings that it was saved with, or start anew"
                 )
         self.layout.require_finite(state["parameters"])
         for name, array in stored.items():
