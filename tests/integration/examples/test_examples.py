@@ -113,3 +113,18 @@ def test_two_ranks_end_with_equal_weights_that_are_printed() -> None:
     )
     assert done.returncode == 0, done.stderr  # `require_equal` raises otherwise
     assert re.fullmatch(r"[0-9a-f]{64}\n", done.stdout)
+
+
+def test_stacked_frames_are_an_image_with_as_many_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    found = inspect_environment(EnvironmentSpec(id="stacked_frames:make"), allow=("stacked_frames",))
+    assert [leaf.shape for leaf in found.observation_leaves] == [(4, 24, 24)]
+    document = {
+        "algorithm": "ppo",
+        "environment": {"id": "stacked_frames:make"},
+        "settings": {"convolutions": "atari", "channels": "first", "rollout_steps": 64, "mode": "numpy"},
+        "stop": {"env_steps": 256},
+    }
+    summary = train(document, tmp_path, allow=("stacked_frames",))
+    assert summary["updates"] > 0 and 0.0 <= summary["mean_return"] <= 32.0
