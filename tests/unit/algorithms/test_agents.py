@@ -48,6 +48,11 @@ def test_a_width_that_no_layer_can_have_is_refused_before_anything_is_made(algor
         make_agent(algorithm, {"hidden": widths}, observation=OBSERVATION, actions=(ACTION,))
 
 
+def test_more_atoms_than_memory_are_refused_before_anything_is_made() -> None:
+    with pytest.raises(ConfigError, match="distribution_atoms: Input should be less than or equal to 1000, got 1000000000"):
+        make_agent("dqn", {"distribution_atoms": 1_000_000_000}, observation=OBSERVATION, actions=(ACTION,))
+
+
 def test_a_bad_setting_is_named_by_its_path() -> None:
     with pytest.raises(ConfigError, match="settings.epochs: Input should be greater than or equal to 1, got 0"):
         make_agent("ppo", {"epochs": 0}, observation=OBSERVATION, actions=(ACTION,))

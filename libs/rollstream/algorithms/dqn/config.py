@@ -82,7 +82,7 @@ class DqnConfig(Frozen):
     distribution: Distribution | None = None
     """Learn the distribution of the return, not its mean alone: `c51` (probabilities of fixed returns) or `quantile`; None for the mean,
     which is enough for small tasks."""
-    distribution_atoms: int = Field(default=51, ge=2)
+    distribution_atoms: int = Field(default=51, ge=2, le=1_000)
     """Numbers that describe the distribution of one action; 51 of the paper, and 200 are usual for quantiles."""
     distribution_low: float = -10.0
     """Smallest return that c51 can express, in reward units after discounting; the paper's, for rewards clipped to 1."""
