@@ -28,6 +28,11 @@ import pytest
 from rollstream.clock import FakeClock, SystemClock
 from rollstream.store import Address, EmbeddedServer, Store
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background of a script: programs of tests would ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def server_binary() -> Path | None:
