@@ -58,7 +58,7 @@ def main(name: str, mode: str) -> dict[str, Any]:
     if mode.startswith("torch"):
         import rollstream.graph.backends.torch
     elif mode == "jax":
-        import rollstream.graph.backends.jax  # noqa: F401
+        import rollstream.graph.backends.jax.engine  # noqa: F401
     imported_s = clock.monotonic_s()
     loss: Any = PpoLoss(ppo_policy()) if name == "ppo" else DoubleQLoss(dueling_policy())
     settings = SETTINGS if name == "ppo" else {}
