@@ -56,7 +56,7 @@ def main(name: str, mode: str) -> dict[str, Any]:
     clock = SystemClock()
     start_s = clock.monotonic_s()
     if mode.startswith("torch"):
-        import rollstream.graph.backends.torch
+        import rollstream.graph.backends.torch.eager_update
     elif mode == "jax":
         import rollstream.graph.backends.jax.engine  # noqa: F401
     imported_s = clock.monotonic_s()
