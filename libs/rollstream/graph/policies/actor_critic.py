@@ -22,7 +22,7 @@ from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.policies.heads import BoxBounds
 from rollstream.graph.policies.masks import Masks
 from rollstream.graph.policies.memory import after, flattened, memory_columns, memory_inputs, unflattened
-from rollstream.graph.policies.seen import PREPROCESSING, seen, seen_leaves
+from rollstream.graph.policies.seen import observe, observe_apis, observe_arguments, seen, seen_leaves
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Column, Leaf
 
@@ -70,12 +70,12 @@ class ActorCriticPolicy:
     @property
     def apis(self) -> tuple[str, ...]:
         own = ("act", "greedy", "evaluate_sequence" if self.recurrent else "evaluate")
-        return (*own, *(("values",) if self.value else ()), *(("observe",) if self._observes else ()))
+        return (*own, *(("values",) if self.value else ()), *observe_apis(self.preprocessing))
 
     def arguments(self, api: str) -> Arguments:
         observation = columns_of(self.observation)
         if api == "observe":
-            return {"observation": observation, "weight": Input(name="weight", low=0.5, high=1.0)}
+            return observe_arguments(self.observation)
         if api == "evaluate":
             return {"observation": observation, "action": self.action_columns}
         if api == "evaluate_sequence":
@@ -204,8 +204,7 @@ class ActorCriticPolicy:
     @api
     def observe(self, scope: Scope, *, observation: Mapping[str, Array], weight: Array) -> dict[str, Array]:
         """Take rows of weight [B] (0: padding) into the statistics of a normalizer. For the learner alone."""
-        assert self.preprocessing is not None, "observe is an API only with preprocessing that keeps statistics"
-        self.preprocessing.observe(scope.child(PREPROCESSING), observation, weight)
+        observe(self.preprocessing, scope, observation, weight)
         return {}
 
     def _see(self, scope: Scope, observation: Mapping[str, Array], memory: dict[str, Array]) -> tuple[Array, Array | None]:
@@ -246,10 +245,6 @@ class ActorCriticPolicy:
             return {}
         names = (TORSO, VALUE_TORSO) if self._value_torso_remembers else (TORSO,)
         return dict.fromkeys(names, self._torso.state_size)
-
-    @property
-    def _observes(self) -> bool:
-        return self.preprocessing is not None and self.preprocessing.has_state
 
     @cached_property
     def _torso(self) -> Torso:

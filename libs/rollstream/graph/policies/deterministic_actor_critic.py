@@ -14,7 +14,7 @@ from rollstream.graph.distributions import deterministic
 from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.ops import Activation, Array
 from rollstream.graph.policies.heads import Bounds
-from rollstream.graph.policies.seen import PREPROCESSING, seen, seen_leaves
+from rollstream.graph.policies.seen import observe, observe_apis, observe_arguments, seen, seen_leaves
 from rollstream.graph.policies.twin_critics import TwinCritics, TwinValues
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Column, Leaf
@@ -47,7 +47,7 @@ class DeterministicActorCritic:
 
     @property
     def apis(self) -> tuple[str, ...]:
-        return ("act", "greedy", "critics", *(("observe",) if self._observes else ()))
+        return ("act", "greedy", "critics", *observe_apis(self.preprocessing))
 
     def arguments(self, api: str) -> Arguments:
         observation = columns_of(self.observation)
@@ -57,7 +57,7 @@ class DeterministicActorCritic:
         if api == "critics":
             return {"observation": observation, "action": self.action_columns}
         if api == "observe":
-            return {"observation": observation, "weight": Input(name="weight", low=0.5, high=1.0)}
+            return observe_arguments(self.observation)
         return {"observation": observation}
 
     @property
@@ -102,8 +102,7 @@ class DeterministicActorCritic:
     @api
     def observe(self, scope: Scope, *, observation: Mapping[str, Array], weight: Array) -> dict[str, Array]:
         """Take rows of weight [B] (0: padding) into the statistics of a normalizer. For the learner alone."""
-        assert self.preprocessing is not None, "observe is an API only with preprocessing that keeps statistics"
-        self.preprocessing.observe(scope.child(PREPROCESSING), observation, weight)
+        observe(self.preprocessing, scope, observation, weight)
         return {}
 
     def perturbed(
@@ -139,10 +138,6 @@ class DeterministicActorCritic:
 
     def _columns(self, scope: Scope, unit: Mapping[Leaf, Array]) -> dict[str, Array]:
         return {leaf.name: self._scales[leaf].to_environment(scope.ops, x) for leaf, x in unit.items()}
-
-    @property
-    def _observes(self) -> bool:
-        return self.preprocessing is not None and self.preprocessing.has_state
 
     @cached_property
     def _scales(self) -> dict[Leaf, Bounds]:

@@ -23,7 +23,7 @@ from rollstream.graph.distributions import categorical, epsilon_greedy
 from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.ops import Activation, Array
 from rollstream.graph.policies.masks import Masks
-from rollstream.graph.policies.seen import PREPROCESSING, seen, seen_leaves
+from rollstream.graph.policies.seen import observe, observe_apis, observe_arguments, seen, seen_leaves
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Column, Leaf
 
@@ -83,12 +83,12 @@ class QPolicy:
 
     @property
     def apis(self) -> tuple[str, ...]:
-        return ("act", "greedy", "q_values", *DISTRIBUTED[self.distribution], *(("observe",) if self._observes else ()))
+        return ("act", "greedy", "q_values", *DISTRIBUTED[self.distribution], *observe_apis(self.preprocessing))
 
     def arguments(self, api: str) -> Arguments:
         observation = columns_of(self.observation)
         if api == "observe":
-            return {"observation": observation, "weight": Input(name="weight", low=0.5, high=1.0)}
+            return observe_arguments(self.observation)
         if api == "act":
             return {
                 "observation": observation,
@@ -168,8 +168,7 @@ class QPolicy:
     @api
     def observe(self, scope: Scope, *, observation: Mapping[str, Array], weight: Array) -> dict[str, Array]:
         """Take rows of weight [B] (0: padding) into the statistics of a normalizer. For the learner alone."""
-        assert self.preprocessing is not None, "observe is an API only with preprocessing that keeps statistics"
-        self.preprocessing.observe(scope.child(PREPROCESSING), observation, weight)
+        observe(self.preprocessing, scope, observation, weight)
         return {}
 
     def _action_values(self, scope: Scope, observation: Mapping[str, Array]) -> Array:
@@ -182,10 +181,6 @@ class QPolicy:
     def _seen(self, scope: Scope, observation: Mapping[str, Array]) -> Array:
         """What the torso says, [B, F]."""
         return self._torso.output(scope.child("torso"), seen(self.preprocessing, scope, observation))
-
-    @property
-    def _observes(self) -> bool:
-        return self.preprocessing is not None and self.preprocessing.has_state
 
     @cached_property
     def _torso(self) -> Torso:

@@ -17,7 +17,7 @@ from rollstream.graph.inputs import Arguments, Input, columns_of
 from rollstream.graph.ops import Activation, Array
 from rollstream.graph.policies.action_heads import ActionHeads
 from rollstream.graph.policies.heads import Bounds
-from rollstream.graph.policies.seen import PREPROCESSING, seen, seen_leaves
+from rollstream.graph.policies.seen import observe, observe_apis, observe_arguments, seen, seen_leaves
 from rollstream.graph.policies.twin_critics import TwinCritics, TwinValues
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Column, Leaf
@@ -60,7 +60,7 @@ class SoftActorCritic:
 
     @property
     def apis(self) -> tuple[str, ...]:
-        return ("act", "greedy", "critics", *(("observe",) if self._observes else ()))
+        return ("act", "greedy", "critics", *observe_apis(self.preprocessing))
 
     def arguments(self, api: str) -> Arguments:
         observation = columns_of(self.observation)
@@ -69,7 +69,7 @@ class SoftActorCritic:
         if api == "critics":
             return {"observation": observation, "action": self.action_columns}
         if api == "observe":
-            return {"observation": observation, "weight": Input(name="weight", low=0.5, high=1.0)}
+            return observe_arguments(self.observation)
         return {"observation": observation}
 
     @property
@@ -118,8 +118,7 @@ class SoftActorCritic:
     @api
     def observe(self, scope: Scope, *, observation: Mapping[str, Array], weight: Array) -> dict[str, Array]:
         """Take rows of weight [B] (0: padding) into the statistics of a normalizer. For the learner alone."""
-        assert self.preprocessing is not None, "observe is an API only with preprocessing that keeps statistics"
-        self.preprocessing.observe(scope.child(PREPROCESSING), observation, weight)
+        observe(self.preprocessing, scope, observation, weight)
         return {}
 
     def sample(self, scope: Scope, *, observation: Mapping[str, Array], noise: Mapping[str, Array]) -> Sampled:
@@ -138,10 +137,6 @@ class SoftActorCritic:
 
     def _features(self, scope: Scope, observation: Mapping[str, Array]) -> Array:
         return self._torso.output(scope.child("torso"), seen(self.preprocessing, scope, observation))
-
-    @property
-    def _observes(self) -> bool:
-        return self.preprocessing is not None and self.preprocessing.has_state
 
     @cached_property
     def _torso(self) -> Torso:
