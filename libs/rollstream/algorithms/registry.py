@@ -41,6 +41,14 @@ class Algorithm:
     """Class of its agent, in `agent.py`."""
     needs_replay: bool
     """True when its flow has tables."""
+    summary: str = ""
+    """What it is, in one line; its paper."""
+    spaces: str = ""
+    """Actions and observations that it is for, e.g. `any actions; any observations` or `one Discrete action; any observations`."""
+    policy: str = ""
+    """Whose experience it learns from: `on-policy`, `off-policy` or `offline`."""
+    status: str = "new"
+    """`proven`: reaches its stated return in tests/learning with every seed; `new`: not measured yet."""
 
     def page(self, name: str) -> Any:
         """The module `config`, `agent` or `flow` of this algorithm."""
@@ -62,8 +70,28 @@ GROUP = "rollstream.algorithms"
 ALGORITHMS = {
     entry.name: entry
     for entry in (
-        Algorithm(name="ppo", package=f"{GROUP}.ppo", settings="PpoConfig", agent="PpoAgent", needs_replay=False),
-        Algorithm(name="dqn", package=f"{GROUP}.dqn", settings="DqnConfig", agent="DqnAgent", needs_replay=True),
+        Algorithm(
+            name="ppo",
+            package=f"{GROUP}.ppo",
+            settings="PpoConfig",
+            agent="PpoAgent",
+            needs_replay=False,
+            summary="proximal policy optimization (Schulman et al. 2017)",
+            spaces="any actions; any observations",
+            policy="on-policy",
+            status="proven",
+        ),
+        Algorithm(
+            name="dqn",
+            package=f"{GROUP}.dqn",
+            settings="DqnConfig",
+            agent="DqnAgent",
+            needs_replay=True,
+            summary="double deep Q-learning, n-step, prioritized; dueling, C51 or quantiles by settings (Mnih et al. 2015)",
+            spaces="one Discrete action; any observations",
+            policy="off-policy",
+            status="proven",
+        ),
     )
 }
 
