@@ -44,8 +44,8 @@ test-envpool: setup ## install EnvPool (700 MB) and test environments in it
 test-chart: setup ## the Helm chart renders valid manifests with each helm that there is (needs helm)
 	ROLLSTREAM_REQUIRE_HELM=1 $(PYTEST) -n 2 tests/chart
 
-test-learning: setup ## every algorithm reaches its known return (minutes)
-	$(PYTEST) -m learning --timeout 900 tests/learning
+test-learning: setup ## every algorithm reaches its known return with one seed (minutes); FULL=1: all goals with all seeds (hours)
+	$(PYTEST) -m learning --timeout 900 $(if $(FULL),--full) $(ARGS) tests/learning
 
 test-chaos: setup ## kill each role and Redis while PPO and DQN train; prints recovery as JSON (minutes)
 	$(PYTEST) -m chaos --timeout 900 -s tests/e2e/test_chaos.py

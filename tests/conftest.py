@@ -34,6 +34,10 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="learning goals: all of them with all seeds, not the short ones alone")
+
+
 @pytest.fixture(scope="session")
 def server_binary() -> Path | None:
     """The server that tests run on; None: the embedded one."""

@@ -1,0 +1,31 @@
+"""Every algorithm reaches its stated return: the short goals with one seed, and with `--full` all goals with all seeds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.learning.goals import Goal, attempt, goals_of, proven_algorithms
+
+pytestmark = [pytest.mark.learning, pytest.mark.timeout(2_000)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    every = metafunc.config.getoption("--full")
+    chosen = [
+        pytest.param(goal, seed, id=f"{goal.algorithm}-{goal.label}-{seed}".replace(" ", "-"))
+        for algorithm in proven_algorithms()
+        for goal in goals_of(algorithm)
+        if every or goal.short
+        for seed in (goal.seeds if every else goal.seeds[:1])
+    ]
+    metafunc.parametrize(("goal", "seed"), chosen)
+
+
+def test_the_goal_is_reached(goal: Goal, seed: int, tmp_path: Path) -> None:
+    came = attempt(goal, seed=seed, folder=tmp_path)
+    assert came.reached, came
