@@ -4,6 +4,7 @@
     CartPole-v1            the registered vector entry point if there is one (an order of magnitude faster), else sync
     envpool:Name           EnvPool
     package.module:name    the callable's own vector environment if it takes `num_envs`, else plain copies one after another
+    pettingzoo:mpe.Name    a PettingZoo parallel environment; what an entry point builds may be one too
 
 Gymnasium is imported when an environment is made, not before.
 """
@@ -23,6 +24,8 @@ from rollstream.envs.entry_point import ENVPOOL_PREFIX, import_named, is_entry_p
 from rollstream.envs.envpool import make_envpool
 from rollstream.envs.faults import USER_ERRORS, environment_fault
 from rollstream.envs.gymnasium_vector import GymnasiumVector, InProcess, autoreset_mode
+from rollstream.envs.multi_agent import ParallelEnvironments, is_parallel
+from rollstream.envs.multi_agent.pettingzoo import PETTINGZOO_PREFIX, pettingzoo_builder
 from rollstream.envs.registry import registered
 from rollstream.envs.sequential import SequentialEnvironments
 from rollstream.envs.vector_environment import VectorEnvironment, environment_seeds
@@ -104,6 +107,8 @@ def _made(request: Request) -> VectorEnvironment:
     spec = request.spec
     if spec.id.startswith(ENVPOOL_PREFIX):
         return make_envpool(spec, seeds=request.seeds)
+    if spec.id.startswith(PETTINGZOO_PREFIX):
+        return _parallel(request, partial(pettingzoo_builder(spec.id), **spec.kwargs))
     return _from_entry_point(request) if is_entry_point(spec.id) else _from_registry(request)
 
 
@@ -164,7 +169,11 @@ def _from_entry_point(request: Request) -> VectorEnvironment:
         )
     builder = EntryPointBuilder(id=spec.id, kwargs=spec.kwargs, max_episode_steps=spec.max_episode_steps, allow=request.allow)
     if spec.vectorization == "auto" and spec.autoreset == "auto":
-        return SequentialEnvironments(builder, name=spec.id, seeds=request.seeds, options=request.options)
+        first = function(**spec.kwargs)
+        if is_parallel(first):
+            return _parallel(request, Built(first, partial(function, **spec.kwargs)))
+        copies = Built(builder.checked(first), builder)
+        return SequentialEnvironments(copies, name=spec.id, seeds=request.seeds, options=request.options)
     guarded = replace(builder, guard=True, options=request.options)
 
     def build(kind: str, options: dict[str, Any]) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -174,6 +183,29 @@ def _from_entry_point(request: Request) -> VectorEnvironment:
         return gymnasium.vector.SyncVectorEnv(builders, **options)
 
     return _vectorized(request, build)
+
+
+def _parallel(request: Request, build: Callable[[], Any]) -> VectorEnvironment:
+    spec = request.spec
+    changed = [name for name in ("vectorization", "autoreset") if getattr(spec, name) != "auto"]
+    changed += ["out_of_bounds"] if spec.out_of_bounds != "ignore" else []
+    if changed:
+        raise ConfigError(
+            f"environment {spec.id!r} has several agents; environment.{changed[0]} does nothing there: leave it out"
+        )
+    limit = spec.max_episode_steps
+    return ParallelEnvironments(build, name=spec.id, seeds=request.seeds, options=request.options, max_episode_steps=limit)
+
+
+class Built:
+    """Gives `first`, which was built to look at it, and then what `build` makes."""
+
+    def __init__(self, first: Any, build: Callable[[], Any]) -> None:
+        self._first = [first]
+        self._build = build
+
+    def __call__(self) -> Any:
+        return self._first.pop() if self._first else self._build()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +220,17 @@ class EntryPointBuilder:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
+        return self.checked(resolve(self.id, allow=self.allow)(**self.kwargs))
+
+    def checked(self, environment: Any) -> gymnasium.Env[Any, Any]:
+        """What the callable built, with what the spec puts around it."""
         import gymnasium
 
-        environment: Any = resolve(self.id, allow=self.allow)(**self.kwargs)
+        if is_parallel(environment):
+            raise ConfigError(
+                f"environment {self.id!r} has several agents, whose copies are stepped one after another; leave "
+                "environment.vectorization and environment.autoreset at auto"
+            )
         if not isinstance(environment, gymnasium.Env):
             raise ConfigError(
                 f"environment {self.id!r} built a {type(environment).__name__}; it must build a gymnasium.Env, or take "

@@ -3,6 +3,7 @@
 Nothing here imports Gymnasium at import time, so processes without environments never load it.
 """
 
+from rollstream.spaces.agents import AgentSpaces, Presence, agents_of, is_multi_agent
 from rollstream.spaces.batch import Batch, Columns, Episodes, Rollout
 from rollstream.spaces.companions import length_name, optional, present_name, ragged
 from rollstream.spaces.flatten import SpaceLayout, flatten, unflatten
@@ -13,17 +14,21 @@ from rollstream.spaces.row_spec import Column, Flag, RowSpec
 from rollstream.spaces.rows import row_spec
 
 __all__ = [
+    "AgentSpaces",
     "Batch",
     "Column",
     "Columns",
     "Episodes",
     "Flag",
     "Leaf",
+    "Presence",
     "Rollout",
     "RowSpec",
     "SpaceLayout",
+    "agents_of",
     "columns_from_json",
     "flatten",
+    "is_multi_agent",
     "json_from_columns",
     "leaves",
     "length_name",
