@@ -1,4 +1,7 @@
-"""Runs a program that does not outlive who started it: the kernel kills it when the thread that started it ends, even by SIGKILL.
+"""Runs a program that does not outlive who started it: the kernel sends it SIGTERM when the thread that started it ends, even by SIGKILL.
+
+SIGTERM, not SIGKILL: while its disk is busy, the server keeps what it has acknowledged in its own memory for up to two seconds
+(`appendfsync everysec`), and writes it out when it is asked to end.
 
 thread ── starts ──▶ python tied.py PID /usr/bin/valkey-server server.conf ──exec──▶ the server
 
@@ -26,7 +29,7 @@ def main() -> None:
     """`tied.py OWNER_PID PROGRAM [ARGUMENTS...]`."""
     import ctypes
 
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != int(sys.argv[1]):
         os._exit(GONE_EXIT_CODE)  # it was gone already
     os.execv(sys.argv[2], sys.argv[2:])  # the tie survives it

@@ -32,7 +32,7 @@ def test_a_program_ends_with_the_thread_that_started_it() -> None:
     assert started[0].poll() is None
     over.set()
     thread.join()
-    assert started[0].wait(timeout=20) == -signal.SIGKILL
+    assert started[0].wait(timeout=20) == -signal.SIGTERM
 
 
 def test_a_program_whose_starter_is_gone_already_does_not_begin() -> None:
