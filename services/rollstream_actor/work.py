@@ -17,6 +17,7 @@ from rollstream.edges import EdgeWriter
 from rollstream.envs import Collector, VectorEnvironment, make_environment
 from rollstream.errors import EnvironmentFault, FlowError, NonFiniteError
 from rollstream.flow import ActorFragment, Description, starting_environments
+from rollstream.flow.rates import Rates, actor_work
 from rollstream.graph import build_acting
 from rollstream.metrics import Counters, Waits
 from rollstream.seeding import child_generator, child_seed
@@ -64,6 +65,7 @@ class Work:
         self._counters = counters
         self._waits = waits
         self._sinks: list[PatientSink] = []
+        self._rates: Rates | None = None
         self.rollouts = 0
 
     def run(self, *, restart: int) -> None:
@@ -80,6 +82,11 @@ class Work:
                 environment.close()
             except EnvironmentFault as fault:  # it is gone in any case, and must not hide why it had to be closed
                 self._life.log.warning("the environment did not close", reason=str(fault))
+
+    def operators(self) -> dict[str, dict[str, float]]:
+        """What each node of the flow did in this actor, for the heartbeat; empty before it begins."""
+        rates = self._rates
+        return actor_work(rates) if rates is not None else {}
 
     def _serve(self, environment: VectorEnvironment, *, seed: int) -> None:
         spec = self._spec
@@ -103,11 +110,15 @@ class Work:
             policy=policy,
             weights=WeightStore(self._store, experiment=self._assignment.experiment),
             sink=lambda table, rule: self._sink(agent, rows, table, rule, environment.envs),
+            agent=agent,
+            seed=seed,
         )
         fragment = ActorFragment(flow, side)
+        self._rates = Rates(self._life.clock, fragment.meters)
         try:
             self._loop(fragment, side, rows)
         finally:
+            self._rates = None
             fragment.close()
             for sink in self._sinks:
                 sink.close()
@@ -151,7 +162,9 @@ class Work:
                 self._life.stopping.wait(0.05)
         while self._wanted():
             for name, edge in edges.items():
-                if not self._credit(edge):
+                with fragment.waiting(name):
+                    has_room = self._credit(edge)
+                if not has_room:
                     break
                 batch = fragment.run_once(name)
                 if batch is not None:

@@ -52,6 +52,9 @@ class Policy:
         actions: leaves of the action space; what the executable gives is cast to their dtypes here, and nowhere else.
         extra: columns that the algorithm adds to rows (`log_prob`, `value`); the executable returns them by name.
         generator: where random actions come from.
+
+    Attributes:
+        version, tensors: of the weights loaded last; 0 and empty before.
     """
 
     def __init__(
@@ -66,13 +69,21 @@ class Policy:
         self._acting = acting
         self._actions = tuple(actions)
         self._bounds = {leaf.name: _bounds(leaf) for leaf in actions if leaf.kind == "box"}
+        self._dtypes = {leaf.name: np.dtype(leaf.dtype) for leaf in actions}
         self._extra = tuple(extra)
         self._generator = generator
+        self.tensors: Mapping[str, npt.NDArray[Any]] = {}
         self._scalars: dict[str, Any] = {}
         remembered = [column for column in extra if column.name.startswith(PREFIX)]
         self._memory = {column.name: np.zeros((acting.batch, *column.shape), np.float32) for column in remembered}
         self._first = np.ones(acting.batch, np.float32)
         self._over = np.zeros(acting.batch, np.bool_)
+        self._masks = [name for name in acting.observed if name.rpartition(".")[2] == MASK]
+
+    @property
+    def follows_episodes(self) -> bool:
+        """Whether `begin` changes anything: for a policy that remembers, or that must know where no action counts."""
+        return bool(self._memory or self._masks)
 
     def load(self, weights: Weights) -> None:
         """Act with `weights` from now on; non-finite ones are refused (`NonFiniteError`) and the old ones stay."""
@@ -84,6 +95,7 @@ class Policy:
             if name.startswith(SCALAR_PREFIX)
         }
         self.version = weights.version
+        self.tensors = weights.tensors
 
     def begin(self, *, first: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> None:
         """Where the next observation is the first of an episode (nothing is remembered there), and where it is the last."""
@@ -101,10 +113,12 @@ class Policy:
         Raises:
             EnvironmentFault: an action mask forbids everything where an action is needed.
         """
-        self._require_answers(observation)
-        before = {name: state * (1 - self._first)[:, None] for name, state in self._memory.items()}
+        if self._masks:
+            self._require_answers(observation)
+        before = {name: state * (1 - self._first)[:, None] for name, state in self._memory.items()} if self._memory else {}
         out = self._acting.act(self._remembering(observation), self._generator, **self._scalars)
-        self._remember(out)
+        if self._memory:
+            self._remember(out)
         columns = {leaf.name: self._cast(leaf, out[leaf.name]) for leaf in self._actions}
         for column in self._extra:
             columns[column.name] = before[column.name] if column.name in before else out[column.name]
@@ -138,14 +152,12 @@ class Policy:
 
     def _cast(self, leaf: Leaf, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """As the space has it. Scaling in float32 may pass a bound by one rounding: so bounds are kept in the leaf's dtype."""
-        cast = value.astype(leaf.dtype, copy=False)
+        cast = value if value.dtype == self._dtypes[leaf.name] else value.astype(leaf.dtype)
         return np.clip(cast, *self._bounds[leaf.name]) if leaf.name in self._bounds else cast
 
     def _require_answers(self, observation: Columns) -> None:
-        for name, mask in observation.items():
-            if name.rpartition(".")[2] != MASK:
-                continue
-            broken = np.flatnonzero(unanswerable(mask, self._actions) & ~self._over)
+        for name in self._masks:
+            broken = np.flatnonzero(unanswerable(observation[name], self._actions) & ~self._over)
             if len(broken):
                 raise EnvironmentFault(
                     f"{name} of copy {broken[0]} forbids every choice, so there is nothing to do; an environment must allow one "

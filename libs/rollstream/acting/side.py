@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.acting.policy import Policy, WeightSource
+from rollstream.acting.policy import SCALAR_PREFIX, Policy, Weights, WeightSource
 from rollstream.clock import Clock
+from rollstream.errors import ConfigError
 from rollstream.flow.sides import StoreResult
+from rollstream.seeding import child_generator
 from rollstream.spaces import Columns, Rollout
 
 __all__ = ["ActorProcess", "RolloutSource", "TableSink"]
@@ -20,6 +23,8 @@ class RolloutSource(Protocol):
     """Steps environments (`rollstream.envs.Collector`)."""
 
     def collect(self, steps: int, *, version: int) -> Rollout: ...
+
+    def restart(self) -> None: ...
 
 
 class TableSink(Protocol):
@@ -34,11 +39,21 @@ class TableSink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """Weights that a step of the flow gave."""
+
+    version: int
+    tensors: Mapping[str, npt.NDArray[Any]]
+
+
 class ActorProcess:
     """Implements `rollstream.flow.sides.ActorSide` for one actor that serves one experiment.
 
     Args:
         actor: its id, which stands in messages and errors.
+        agent: the algorithm, for steps that compute with it; None: there are none.
+        seed: this actor's own; generators derive from it.
         sink: opens the writer of a table, once per table and item rule.
     """
 
@@ -51,6 +66,8 @@ class ActorProcess:
         policy: Policy,
         weights: WeightSource,
         sink: Callable[[str, Any], TableSink],
+        agent: Any = None,
+        seed: int = 0,
     ) -> None:
         self._actor = actor
         self._clock = clock
@@ -59,6 +76,10 @@ class ActorProcess:
         self._weights = weights
         self._sink = sink
         self._sinks: dict[str, TableSink] = {}
+        self._agent = agent
+        self._seed = seed
+        self._generators: dict[str, np.random.Generator] = {}
+        self._pulled: Weights | None = None
 
     @property
     def actor(self) -> str:
@@ -73,16 +94,41 @@ class ActorProcess:
         """Weights that act; 0 before the first were pulled."""
         return self._policy.version
 
-    def pull(self) -> bool:
-        """Act with the newest weights from now on; False when there are none at all yet."""
-        newer = self._weights.fetch_if_newer(self._policy.version)
+    @property
+    def agent(self) -> Any:
+        if self._agent is None:
+            raise ConfigError("this actor was given no agent, so its steps cannot compute with one; pass ActorProcess(agent=...)")
+        return self._agent
+
+    def pull(self) -> int:
+        newer = self._weights.fetch_if_newer(0 if self._pulled is None else self._pulled.version)
         if newer is not None:
             self._policy.load(newer)
-        return self._policy.version > 0
+            self._pulled = newer
+        elif self._pulled is not None and self._policy.tensors is not self._pulled.tensors:
+            self._policy.load(self._pulled)
+        return self._policy.version
 
-    def collect(self, *, steps: int) -> Rollout:
-        self.pull()
+    def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
+        return self._policy.tensors
+
+    def act_with(self, tensors: Mapping[str, npt.NDArray[Any]], *, version: int | None = None) -> None:
+        scalars = {name: tensor for name, tensor in self._policy.tensors.items() if name.startswith(SCALAR_PREFIX)}
+        given = self._policy.version if version is None else version
+        self._policy.load(_Given(version=given, tensors={**scalars, **tensors}))
+
+    def generator(self, name: str) -> np.random.Generator:
+        if name not in self._generators:
+            self._generators[name] = child_generator(self._seed, name)
+        return self._generators[name]
+
+    def collect(self, *, steps: int, pull: bool = True) -> Rollout:
+        if pull:
+            self.pull()
         return self._source.collect(steps, version=self._policy.version)
+
+    def restart(self) -> None:
+        self._source.restart()
 
     def values(self, observation: Columns) -> npt.NDArray[np.float32]:
         return self._policy.values(observation)

@@ -93,13 +93,18 @@ class Collector:
         self._acted = [*self._action, *self._extras]
         self._continuous = [leaf.name for leaf in environment.action_leaves if np.dtype(leaf.dtype).kind == "f"]
         self._recording = self._new_recording(1)
-        self._tally = EpisodeTally(envs=environment.envs)
         self._constant = ConstantColumns(self._observation, name=environment.name)
-        self._first = np.ones(environment.envs, np.bool_)
-        self._already_final = np.zeros(environment.envs, np.bool_)
         self._vector_steps = 0
-        self._latest: dict[str, Array] = {name: column.copy() for name, column in environment.reset().items()}
-        self._require_finite(self._latest, version=0)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a new episode in every copy; those under way are left where they are and count nowhere."""
+        envs = self._environment.envs
+        self._tally = EpisodeTally(envs=envs)
+        self._first = np.ones(envs, np.bool_)
+        self._already_final = np.zeros(envs, np.bool_)
+        self._latest: dict[str, Array] = {name: column.copy() for name, column in self._environment.reset().items()}
+        self._require_finite(self._latest, version=0, step=self._vector_steps)
 
     def collect(self, steps: int, *, version: int) -> Rollout:
         """Act for `steps` vector steps with weights `version`.
@@ -113,7 +118,8 @@ class Collector:
         recording = self._recording
         _copy(self._latest, recording.observations[0])
         finals: list[tuple[int, FinalObservations, Columns]] = []
-        aware, over = self.policy if isinstance(self.policy, EpisodeAware) else None, self._already_final
+        aware, over = self._told_of_episodes(), self._already_final
+        observations, now_s = recording.observations, self._clock.monotonic_s
         for step in range(steps):
             try:
                 if aware is not None:
@@ -125,10 +131,12 @@ class Collector:
             except Exception:  # a policy fed with NaN fails in its own way: name the origin instead
                 self._require_finite_recording(recording, step, version)
                 raise
-            start_s = self._clock.monotonic_s()
+            start_s = now_s()
             result = self._environment.step(actions)
-            self.environment_s += self._clock.monotonic_s() - start_s
-            _copy(result.observation, recording.observations[step + 1])
+            self.environment_s += now_s() - start_s
+            observation = result.observation
+            for name, column in observations[step + 1].items():
+                column[...] = observation[name]
             recording.reward[step] = result.reward
             recording.terminated[step] = result.terminated
             recording.truncated[step] = result.truncated
@@ -150,6 +158,11 @@ class Collector:
     def _new_recording(self, steps: int) -> Recording:
         return Recording(self._row_spec, observation=self._observation, envs=self._environment.envs, steps=steps)
 
+    def _told_of_episodes(self) -> EpisodeAware | None:
+        """The policy, if it wants to know of episodes; one whose `follows_episodes` is false is saved the trouble."""
+        policy = self.policy
+        return policy if isinstance(policy, EpisodeAware) and getattr(policy, "follows_episodes", True) else None
+
     def _episodes(
         self, recording: Recording, step: int, over: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -163,13 +176,22 @@ class Collector:
         """Ask the policy, store its answer, and return the actions in the environment's dtypes."""
         answer = self.policy.act(recording.observations[step])
         view = recording.views[step]
+        as_stored = True
         for name in self._acted:
-            value = answer.get(name)
-            if value is None or value.shape != view[name].shape or not _stored(value, view[name]):
-                raise _wrong_answer(name, value, view[name])
+            value, place = answer.get(name), view[name]
+            if value is None or value.shape != place.shape:
+                raise _wrong_answer(name, value, place)
+            if value.dtype == place.dtype:
+                place[...] = value
+            elif _stored(value, place):
+                as_stored = False
+            else:
+                raise _wrong_answer(name, value, place)
         for name in self._continuous:
             if not np.isfinite(view[name]).all():
                 self._refuse(name, view[name], step=self._vector_steps + step, version=version, who="the policy chose")
+        if as_stored:
+            return answer if len(answer) == len(self._action) else {name: answer[name] for name in self._action}
         return {name: answer[name] if answer[name].dtype == view[name].dtype else view[name].copy() for name in self._action}
 
     def _extras_of(self, current: Mapping[str, Array], final: FinalObservations) -> Columns:

@@ -98,6 +98,7 @@ class GymnasiumVector:
     ) -> None:
         self.name = name
         self.envs = envs
+        self._batch = (envs,)
         self._simulator = simulator
         self._observations = SpaceLayout(spaces[0], "observation")
         self._actions = SpaceLayout(spaces[1], "action")
@@ -111,7 +112,8 @@ class GymnasiumVector:
 
     def reset(self) -> Columns:
         try:
-            value, _ = self._simulator.reset(seed=self._seed, options=dict(self._options) or None)
+            seed, self._seed = self._seed, None
+            value, _ = self._simulator.reset(seed=seed, options=dict(self._options) or None)
             return self._observations.read(value, batch=self.envs)
         except USER_ERRORS as error:
             raise environment_fault(self.name, "reset", error) from _cause(error)
@@ -120,7 +122,7 @@ class GymnasiumVector:
         try:
             value, reward, terminated, truncated, infos = self._simulator.step(self._actions.write(actions))
             observation = self._observations.read(value, batch=self.envs)
-            reward = self._checked("reward", reward, "biuf")
+            reward = self._checked("reward", reward, "fiub")
             terminated = self._checked("terminated", terminated, "b")
             truncated = self._checked("truncated", truncated, "b")
             final = None
@@ -164,8 +166,8 @@ class GymnasiumVector:
         return FinalObservations(environments=ended, observation={name: column[ended] for name, column in columns.items()})
 
     def _checked(self, key: str, value: Any, kinds: str) -> npt.NDArray[Any]:
-        array = np.asarray(value)
-        if array.shape != (self.envs,) or array.dtype.kind not in kinds:
+        array = value if type(value) is np.ndarray else np.asarray(value)
+        if array.shape != self._batch or array.dtype.kind not in kinds:
             raise EnvironmentFault(
                 f"{key}: expected {self.envs} {'truth values' if kinds == 'b' else 'numbers'}, got an array of shape "
                 f"{list(array.shape)} of {array.dtype}"

@@ -40,7 +40,7 @@ class SequentialEnvironments:
     ) -> None:
         self.name = name
         self.envs = len(seeds)
-        self._seeds = list(seeds)
+        self._seeds: list[int | None] = list(seeds)
         self._options = dict(options or {})
         self._copies: list[gymnasium.Env[Any, Any]] = [build() for _ in seeds]
         self._observations = SpaceLayout(self._copies[0].observation_space, "observation")
@@ -54,7 +54,8 @@ class SequentialEnvironments:
         self._closed = False
 
     def reset(self) -> Columns:
-        return self._read([self._reset(index, seed=seed) for index, seed in enumerate(self._seeds)], "reset")
+        seeds, self._seeds = self._seeds, [None] * self.envs
+        return self._read([self._reset(index, seed=seed) for index, seed in enumerate(seeds)], "reset")
 
     def step(self, actions: Columns) -> Step:
         current: list[Any] = []

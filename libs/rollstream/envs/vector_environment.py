@@ -30,9 +30,11 @@ class FinalObservations:
     observation: Columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Step:
     """What one vector step returned. Arrays may be reused by the next step: copy what must stay.
+
+    Not frozen, since making a frozen one takes a microsecond more and one is made in every step.
 
     Attributes:
         observation: columns [N, ...], what the policy acts on next.
@@ -65,7 +67,8 @@ class VectorEnvironment(Protocol):
     resets_on_next_step: bool
 
     def reset(self) -> Columns:
-        """Start every copy; first observations [N, ...]. Called once, before the first step."""
+        """Start every copy; first observations [N, ...]. Called before the first step; called again, it begins new episodes
+        (other ones: only the first call is seeded)."""
         ...
 
     def step(self, actions: Columns) -> Step:

@@ -1,4 +1,4 @@
-"""The actor's part of a flow: for each edge, the steps from the rollout to the message."""
+"""The actor's part of a flow: for each edge, the steps from the source to the message."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from rollstream.flow.meter import Meter
 from rollstream.flow.node import Node
 from rollstream.flow.sides import ActorSide
 from rollstream.flow.step import Bound, Closable
+from rollstream.flow.steps.store_into import STORE_WAITED_METRIC
 from rollstream.spaces import Batch, Episodes, Rollout
 
 __all__ = ["DROPPED_METRIC", "ActorFragment", "starting_environments"]
 
 DROPPED_METRIC = "env_steps_dropped."
 """Prefix of the metrics by which a message tells of environment steps that its actor dropped since its last message."""
+SOURCES = ("rollouts", "generate")
+"""Kinds of nodes from which the items of an actor come."""
 
 
 class ActorFragment:
@@ -43,7 +46,7 @@ class ActorFragment:
         return self._side.actor
 
     def run_once(self, edge: str) -> Batch | None:
-        """One rollout through the steps of `edge`: its message, or None when a filter dropped it.
+        """One item of the source through the steps of `edge`: its message, or None when a filter dropped it.
 
         What was dropped is told by the next message, so that the learner's counters add up.
 
@@ -51,6 +54,17 @@ class ActorFragment:
             FlowError: a step failed; names the operator, its place and this actor.
         """
         return self._chain(edge).run_once()
+
+    @contextmanager
+    def waiting(self, edge: str) -> Iterator[None]:
+        """The actor waits for credit of `edge` as long as the context lasts: seconds that its source waits."""
+        meter, clock = self.meters[self._chain(edge).edge.chain[0].name], self._side.clock
+        meter.waits_for, meter.waits_since_s = "credit: the learner has not used what was sent", clock.monotonic_s()
+        try:
+            yield
+        finally:
+            meter.waited_s += clock.monotonic_s() - meter.waits_since_s
+            meter.waits_for = ""
 
     def ready(self, edge: str) -> bool:
         """Whether `run_once` would not have to wait for room in a table. Asked in inline mode only."""
@@ -69,11 +83,11 @@ class ActorFragment:
 
 @contextmanager
 def starting_environments(flow: Description, *, actor: str) -> Iterator[None]:
-    """Errors of the block are those of the flow's rollouts: environments are started before the first rollout is pulled."""
+    """Errors of the block are those of the flow's source in the actors: environments are started before it is first pulled."""
     try:
         yield
     except Exception as error:
-        raise_at_operator(error, next(node for node in flow.nodes if node.kind == "rollouts"), actor=actor)
+        raise_at_operator(error, next(node for node in flow.nodes if node.kind in SOURCES), actor=actor)
 
 
 @dataclass(slots=True)
@@ -96,17 +110,17 @@ class _Chain:
         self._dropped_episodes: list[Episodes] = []
         self._source = edge.chain[0]
         self._source_meter = meters[self._source.name]
-        self._steps = int(self._source.settings["steps"] or 1)
+        self._make = self._maker(side)
         self._work = [_Work(node, node.step.bind(side), meters[node.name]) for node in edge.chain[1:] if node.step is not None]
 
     def run_once(self) -> Batch | None:
-        rollout = self._collect()
-        item: Any = rollout
+        made = self._begin()
+        item: Any = made
         for work in self._work:
             result = self._apply(work, item)
             if work.node.kind == "filter":
                 if not result:
-                    self._drop(work.node, rollout)
+                    self._drop(work.node, made)
                     return None
                 continue
             require_conserved(work.node, item, result, actor=self._side.actor)
@@ -122,21 +136,31 @@ class _Chain:
         return self._message(item)
 
     def close(self) -> None:
-        for work in self._work:
-            if isinstance(work.bound, Closable):
-                work.bound.close()
+        for bound in (self._make, *(work.bound for work in self._work)):
+            if isinstance(bound, Closable):
+                bound.close()
 
-    def _collect(self) -> Rollout:
+    def _maker(self, side: ActorSide) -> Bound:
+        """What makes an item of the source when it is called with None."""
+        if self._source.step is not None:
+            return self._source.step.bind(side)
+        steps = int(self._source.settings["steps"] or 1)
+        return lambda nothing: side.collect(steps=steps)
+
+    def _begin(self) -> Rollout | Batch:
         clock = self._side.clock
         began_s = clock.monotonic_s()
         try:
-            rollout = self._side.collect(steps=self._steps)
+            made = self._make(None)
         except Exception as error:
             raise_at_operator(error, self._source, actor=self._side.actor)
+        if not isinstance(made, (Rollout, Batch)):
+            what = f"gave a {type(made).__name__}; a source in the actor makes a rollstream.spaces.Batch"
+            raise broken(self._source, what, actor=self._side.actor)
         self._source_meter.busy_s += clock.monotonic_s() - began_s
         self._source_meter.items += 1
-        self._source_meter.env_steps += rollout.env_steps
-        return rollout
+        self._source_meter.env_steps += made.env_steps
+        return made
 
     def _apply(self, work: _Work, item: Any) -> Any:
         clock = self._side.clock
@@ -145,14 +169,16 @@ class _Chain:
             result = work.bound(item)
         except Exception as error:
             raise_at_operator(error, work.node, actor=self._side.actor)
-        work.meter.busy_s += clock.monotonic_s() - began_s
+        waited_s = float(result.metrics.get(STORE_WAITED_METRIC, 0.0)) if isinstance(result, Batch) and work.node.table else 0.0
+        work.meter.busy_s += max(0.0, clock.monotonic_s() - began_s - waited_s)
+        work.meter.waited_s += waited_s
         work.meter.items += 1
         return result
 
-    def _drop(self, node: Node, rollout: Rollout) -> None:
+    def _drop(self, node: Node, made: Rollout | Batch) -> None:
         reason = node.step.drops_as if node.step is not None and node.step.drops_as else node.name
-        self._dropped[reason] = self._dropped.get(reason, 0) + rollout.env_steps
-        self._dropped_episodes.append(rollout.episodes)
+        self._dropped[reason] = self._dropped.get(reason, 0) + made.env_steps
+        self._dropped_episodes.append(made.episodes)
 
     def _message(self, batch: Batch) -> Batch:
         self._sequence += 1

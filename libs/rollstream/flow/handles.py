@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rollstream.errors import ConfigError
 from rollstream.flow.node import make_node, require_at_least
+from rollstream.flow.place import calling_place
 from rollstream.flow.shards import Shards
 from rollstream.flow.step import Step
 from rollstream.flow.steps.publish import publish
@@ -27,6 +29,28 @@ class Actors:
         """What each actor's environments do in `steps` vector steps, again and again, by the newest weights each time."""
         require_at_least(1, steps, what="steps of rollouts")
         node = make_node("rollouts", name=name, where="actor", settings={"steps": steps}, gives="rollout")
+        return Shards(node, actors=self.count)
+
+    def generate(self, step: Step, *, name: str | None = None) -> Shards[Batch]:
+        """Items that `step` makes inside each actor, in place of rollouts: it is called with None, again and again.
+
+        The step is bound to the `ActorSide`, steps the environments itself (`collect`), with weights of its own choice
+        (`act_with`), and gives batches that account for the environment steps which that took.
+        """
+        if not isinstance(step, Step) or step.takes or step.where == "learner":
+            raise ConfigError(
+                f"generate takes a step that makes items in the actor (where='actor', takes=''), got {step!r} ({calling_place()}); "
+                "for rollouts use actors.rollouts(...)"
+            )
+        node = make_node(
+            "generate",
+            name=name,
+            default_name=step.name,
+            where="actor",
+            settings=step.settings,
+            step=step,
+            gives=step.gives or "batch",
+        )
         return Shards(node, actors=self.count)
 
 

@@ -19,6 +19,7 @@ __all__ = ["Kind", "Node", "Side", "make_node", "require_at_least"]
 Side: TypeAlias = Literal["actor", "learner"]
 Kind: TypeAlias = Literal[
     "rollouts",
+    "generate",
     "samples",
     "for_each",
     "filter",
@@ -32,6 +33,10 @@ Kind: TypeAlias = Literal[
     "throttle",
     "duplicate",
     "copy",
+    "zip_with_source",
+    "mix_replay",
+    "enqueue",
+    "dequeue",
     "union",
     "report",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -37,8 +38,38 @@ class ActorSide(Protocol):
     @property
     def clock(self) -> Clock: ...
 
-    def collect(self, *, steps: int) -> Rollout:
-        """Pull the newest weights, then step all environments `steps` times with them."""
+    @property
+    def agent(self) -> Any:
+        """The algorithm as this actor built it (`rollstream.algorithms.agent.Agent`)."""
+        ...
+
+    def collect(self, *, steps: int, pull: bool = True) -> Rollout:
+        """Pull the newest weights (unless told not to), then step all environments `steps` times."""
+        ...
+
+    def restart(self) -> None:
+        """Begin a new episode in every environment; those under way end nowhere."""
+        ...
+
+    def pull(self) -> int:
+        """Act with the newest weights from now on; returns their version, 0 when there are none yet."""
+        ...
+
+    def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
+        """The weights that act now, by name, as they were published or given."""
+        ...
+
+    def act_with(self, tensors: Mapping[str, npt.NDArray[Any]], *, version: int | None = None) -> None:
+        """Act with these until the next pull. What is not finite is refused (`NonFiniteError`), and what acted goes on.
+
+        Args:
+            version: what rows and messages tell from now on; None leaves it.
+        """
+        ...
+
+    def generator(self, name: str) -> np.random.Generator:
+        """This actor's own random numbers for `name`: the same object each time. They follow from the experiment's seed, the
+        actor's ordinal and the count of its restarts, so a restarted actor draws fresh ones."""
         ...
 
     def values(self, observation: Columns) -> npt.NDArray[np.float32]:

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock, FakeClock
-from rollstream.errors import DeadlineExceeded
+from rollstream.errors import DeadlineExceeded, NonFiniteError
 from rollstream.flow.sides import EdgeSource, StoreResult
 from rollstream.metrics import Counters
+from rollstream.seeding import child_generator
 from rollstream.spaces import Batch, Column, Columns, Episodes, Flag, Rollout, RowSpec
 
 __all__ = ["TOY_ROWS", "ToyActor", "ToyEdge", "ToyLearner", "ToyTable"]
@@ -57,10 +58,42 @@ class ToyActor:
     tables: Mapping[str, ToyTable] = field(default_factory=dict)
     steps_since_reset: int = 0
     episodes: int = 0
+    agent: Any = None
+    weights: Mapping[str, npt.NDArray[Any]] = field(default_factory=lambda: {"w": np.zeros(2, np.float32)})
+    given: Mapping[str, npt.NDArray[Any]] | None = None
+    acted_version: int | None = None
+    generators: dict[str, np.random.Generator] = field(default_factory=dict)
 
-    def collect(self, *, steps: int) -> Rollout:
+    def pull(self) -> int:
+        """The newest version; `weights` act again."""
+        self.given, self.acted_version = None, None
+        return self.version()
+
+    def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
+        """`weights`, or what was given since the last pull."""
+        return self.weights if self.given is None else self.given
+
+    def act_with(self, tensors: Mapping[str, npt.NDArray[Any]], *, version: int | None = None) -> None:
+        """Remember them; nothing that the environments do depends on them."""
+        for name, tensor in tensors.items():
+            if not np.isfinite(tensor).all():
+                raise NonFiniteError(f"parameter {name} is not finite; weights refused")
+        self.given = tensors
+        self.acted_version = version if version is not None else self.acted_version
+
+    def generator(self, name: str) -> np.random.Generator:
+        """Seeded by the actor's id and `name`."""
+        return self.generators.setdefault(name, child_generator(0, self.actor, name))
+
+    def restart(self) -> None:
+        """The environments count from 0 again."""
+        self.steps_since_reset = 0
+
+    def collect(self, *, steps: int, pull: bool = True) -> Rollout:
         """`steps` steps of each environment; all are in step with each other."""
-        version = self.version()
+        if pull:
+            self.pull()
+        version = self.version() if self.acted_version is None else self.acted_version
         rows: list[tuple[Any, ...]] = []
         returns: list[float] = []
         for _ in range(steps):

@@ -189,6 +189,8 @@ def _actor(
         policy=policy,
         weights=board,
         sink=lambda table, rule: tables[table].writer(rule, environments=environment.envs, writer=ordinal + 1),
+        agent=agent,
+        seed=seed,
     )
     return ActorFragment(flow, side)
 
