@@ -30,7 +30,7 @@ def test_two_actions_are_refused_with_their_names_where_one_is_chosen() -> None:
 def test_ppo_takes_no_samples_of_a_table() -> None:
     sample: Any = None
     agent = make_agent("ppo", {}, observation=OBSERVATION, actions=(ACTION,))
-    with pytest.raises(ConfigError, match="PPO learns from rollouts, not from replay tables; use an algorithm such as dqn"):
+    with pytest.raises(ConfigError, match="ppo learns from rollouts, not from replay tables; use an algorithm such as dqn"):
         agent.learning(seed=0).columns(sample, env_steps=0)
 
 

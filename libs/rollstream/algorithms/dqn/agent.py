@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rollstream.algorithms.dqn.config import DqnConfig
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.schedule import linear
-from rollstream.graph import DoubleQLoss, Loss, QPolicy, build_update
+from rollstream.algorithms.updating import Updating
+from rollstream.graph import DoubleQLoss, Loss, QPolicy
 from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
 from rollstream.learning import Learned, LearningAgent, SampledItems
 from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
-from rollstream.seeding import child_seed
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["DqnAgent"]
@@ -42,7 +40,9 @@ class DqnAgent:
             activation=config.activation,
             convolutions=config.convolutions,
             channels=config.channels,
-            preprocessing=preprocessing(observation, config.preprocessing, channels=config.channels),
+            preprocessing=preprocessing(
+                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
+            ),
             dueling=config.dueling,
             distribution=config.distribution,
             atoms=config.distribution_atoms,
@@ -82,28 +82,17 @@ class DqnAgent:
         return _DqnLearning(self, seed=seed)
 
 
-class _DqnLearning:
+class _DqnLearning(Updating):
     """The learning half: one update a batch of items."""
 
     def __init__(self, agent: DqnAgent, *, seed: int) -> None:
         self._config = agent.config
-        self._update = build_update(
-            agent.loss,
-            batch_rows=agent.config.batch_items,
-            optimizer=optimizer(agent.config.optimizer),
-            groups=agent.config.learning_rate_groups,
-            max_grad_norm=agent.config.max_gradient_norm,
-            mode=agent.config.mode,
-            device=agent.config.device,
-            mixed_precision=agent.config.mixed_precision,
-            seed=child_seed(seed, "dqn", "parameters"),
-        )
+        super().__init__("dqn", agent.loss, agent.config, batch_rows=agent.config.batch_items, seed=seed)
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
-        config = self._config
-        rate = learning_rate(config, env_steps=env_steps)
-        result = self._update.update(batch.columns, learning_rate=rate)
-        self._update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
+        rate = self.rate(env_steps=env_steps)
+        result = self.update.update(batch.columns, learning_rate=rate)
+        self.update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
         priority = np.abs(result.outputs["td_error"]) + np.float32(PRIORITY_FLOOR)
         return Learned(updates=1, metrics={**result.metrics, "learning_rate": rate}, columns={"td_error": priority})
 
@@ -117,16 +106,4 @@ class _DqnLearning:
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
         config = self._config
         epsilon = linear(config.epsilon_start, config.epsilon_end, env_steps=env_steps, over_steps=config.epsilon_decay_steps)
-        return {
-            **self._update.tensors(),
-            "scalar.epsilon": np.asarray([epsilon], np.float32),
-        }
-
-    def sync_target(self) -> None:
-        self._update.sync_target()
-
-    def state(self) -> dict[str, Any]:
-        return {"update": self._update.state()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self._update.load_state(state["update"])
+        return {**super().tensors(env_steps=env_steps), "scalar.epsilon": np.asarray([epsilon], np.float32)}

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field, model_validator
 
-from rollstream.algorithms.optimizing import OptimizerForm, ScheduleForm
-from rollstream.config import Frozen
-from rollstream.graph.components.image import Channels
-from rollstream.graph.components.preprocessing import Chains
-from rollstream.graph.components.torso import Convolutions, Width
-from rollstream.graph.modes.engines import UpdateMode
+from rollstream.algorithms.settings import (
+    ExplorationSettings,
+    NetworkSettings,
+    OptimizerSettings,
+    PrioritySettings,
+    ReplaySettings,
+)
+from rollstream.graph.components.torso import Width
 from rollstream.graph.policies import Distribution
 
 __all__ = ["DqnConfig"]
 
 
-class DqnConfig(Frozen):
+class DqnConfig(ReplaySettings, PrioritySettings, ExplorationSettings, NetworkSettings, OptimizerSettings):
     """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Defaults solve CartPole-v1.
 
     Numbers like "66k (80k)" are environment steps until the mean training return of 100 episodes is 475 on CartPole-v1, mean (worst)
@@ -29,20 +29,12 @@ class DqnConfig(Frozen):
     """Vector steps an actor takes between flushes to the table; 16 keeps data fresh at little cost; 32 takes 76k (100k; 10 seeds)."""
     n_step: int = Field(default=10, ge=1)
     """Rewards summed before the bootstrap value; 10 carries reward back fast. 5 takes 84k (one of 16 not by 150k), 3 fails 5 of 16."""
-    discount: float = Field(default=0.99, ge=0, le=1)
-    """Weight of the next step's value; 0.99 looks about 100 steps ahead."""
     batch_items: int = Field(default=64, ge=1)
     """Items in one update; 64 moves the network twice as often as 128, which takes 75k (93k)."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Step size of the optimizer at the start. Half of it takes 81k (108k), twice 74k (125k)."""
     learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
     """Environment steps over which the learning rate falls to a tenth, linearly; None keeps it constant. Half of it takes 71k (97k)."""
-    learning_rate_schedule: ScheduleForm | None = None
-    """In place of the two above, e.g. {"kind": "cosine", "start": 1e-3, "end": 0, "over_steps": 1e6}; None: a line serves most tasks."""
-    learning_rate_groups: dict[str, float] = Field(default_factory=dict)
-    """Factors of the learning rate by pattern of parameter names, e.g. {"torso.*": 0.5}; empty moves all alike."""
-    optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
-    """`adam`, `adamw`, `rmsprop` or `sgd`, or a mapping with its settings, e.g. {"kind": "sgd", "momentum": 0.9}; Adam needs least care."""
     huber_delta: float | None = Field(default=None, gt=0)
     """Errors beyond it count linearly, not squared; None squares all. 1 takes 75k (93k), and values can run away."""
     max_gradient_norm: float = Field(default=10.0, gt=0)
@@ -51,32 +43,18 @@ class DqnConfig(Frozen):
     """Learner updates for which the target network stays fixed. 20 chases noise: 72k (96k); 200 learns late: 71k (105k)."""
     publish_every_updates: int = Field(default=10, ge=1)
     """Learner updates between published weights; 10 keeps actors close to the learner; 20 takes 73k (101k; 10 seeds)."""
-    epsilon_start: float = Field(default=1.0, ge=0, le=1)
-    """Share of random actions at the start: 1 fills the table with varied data."""
     epsilon_end: float = Field(default=0.01, ge=0, le=1)
     """Share of random actions in the end; 0, 0.01 and 0.02 do equally well, and 0 explores nothing."""
     epsilon_decay_steps: int = Field(default=20_000, ge=1)
     """Environment steps over which epsilon falls linearly from start to end. 15,000 takes 74k (105k)."""
     table_items: int = Field(default=50_000, ge=1)
     """Items that the table holds; the oldest leave first. 20,000 and 50,000 do equally well (10 seeds)."""
-    table_shards: int = Field(default=1, ge=1, le=256)
-    """Replay shards over which the table is spread; the cell needs as many. One serves dozens of actors."""
-    min_items: int = Field(default=1_000, ge=1)
-    """Items in the table before the first update, so that it does not overfit the first episodes."""
     samples_per_insert: float = Field(default=8.0, gt=0)
     """How often an item is sampled on average; the limiter keeps it. 4 takes 87k (136k); 16 takes 65k, for twice the work."""
-    ratio_tolerance_items: int = Field(default=2_000, ge=1)
-    """How far inserts may run ahead or behind before someone waits; large enough that neither side stutters."""
     priority_exponent: float = Field(default=0.6, ge=0)
     """How much sampling prefers large errors: 0 is uniform, 1 proportional [alpha of Schaul et al. 2016]. 0 takes 76k (102k)."""
-    importance_exponent: float = Field(default=0.4, ge=0, le=1)
-    """How much the preference is corrected by importance weights at the start; it grows to 1 [beta]."""
-    importance_growth_steps: int = Field(default=200_000, ge=1)
-    """Environment steps over which the correction grows to 1."""
     hidden: tuple[Width, ...] = (64, 64)
     """Widths of the hidden layers; two of 64 units are enough for observation vectors; 128 takes 70k (90k)."""
-    activation: Literal["tanh", "relu"] = "relu"
-    """Non-linearity of the hidden layers; relu is usual for values."""
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
     distribution: Distribution | None = None
@@ -88,29 +66,9 @@ class DqnConfig(Frozen):
     """Smallest return that c51 can express, in reward units after discounting; the paper's, for rewards clipped to 1."""
     distribution_high: float = 10.0
     """Largest return that c51 can express; see `distribution_low`."""
-    preprocessing: Chains = Field(default_factory=dict)
-    """What is done to each leaf of the observation before the networks see it, by its name, e.g. {"observation": ["grayscale"]}."""
-    convolutions: Convolutions | None = None
-    """Network for images: `atari` (2 layers), `nature` (3) or `impala` (residual); None flattens them, which suits few pixels only."""
-    channels: Channels = "auto"
-    """Where images have their channels: `first`, `last`, or `auto`, which takes the axis that looks like channels."""
-    mode: UpdateMode = "auto"
-    """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
-    device: str = "cpu"
-    """Where updates run in a torch mode: `cpu`, `cuda` or `cuda:N`; small networks are faster on the CPU."""
-    mixed_precision: bool = False
-    """Matrix products and convolutions in bfloat16 (torch modes); worth it on GPUs, with large networks."""
-    report_every_s: float = Field(default=1.0, gt=0)
-    """Seconds between reports; one a second is what a person can follow."""
 
     @model_validator(mode="after")
     def _consistent(self) -> DqnConfig:
-        if self.min_items > self.table_items:
-            raise ValueError(
-                f"min_items ({self.min_items}) must be <= table_items ({self.table_items}), else no update can ever start"
-            )
-        if self.epsilon_end > self.epsilon_start:
-            raise ValueError(f"epsilon_end ({self.epsilon_end}) must be <= epsilon_start ({self.epsilon_start})")
         if self.distribution == "quantile" and self.dueling:
             raise ValueError("dueling has no quantiles; use dueling=false, or distribution c51")
         if not self.distribution_low < self.distribution_high:

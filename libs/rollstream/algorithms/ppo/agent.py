@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.sequences import sequences
-from rollstream.errors import ConfigError
-from rollstream.graph import ActorCriticPolicy, PpoLoss, build_update
+from rollstream.algorithms.updating import Updating
+from rollstream.graph import ActorCriticPolicy, PpoLoss
 from rollstream.learning import Learned, LearningAgent
-from rollstream.seeding import child_generator, child_seed
-from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
+from rollstream.seeding import child_generator
+from rollstream.spaces import Batch, Column, Leaf, RowSpec
 
 __all__ = ["PpoAgent"]
 
@@ -61,7 +57,7 @@ class PpoAgent:
         return _PpoLearning(self, seed=seed)
 
 
-class _PpoLearning:
+class _PpoLearning(Updating):
     """The learning half: epochs of shuffled minibatches over each round of data."""
 
     def __init__(self, agent: PpoAgent, *, seed: int) -> None:
@@ -69,24 +65,13 @@ class _PpoLearning:
         self._config = config
         self._batch_rows = config.batch_rows // config.sequence_steps if config.recurrent else config.batch_rows
         self._generator = child_generator(seed, "ppo", "minibatches")
-        self._update = build_update(
-            agent.loss,
-            batch_rows=self._batch_rows,
-            optimizer=optimizer(config.optimizer),
-            groups=config.learning_rate_groups,
-            max_grad_norm=config.max_gradient_norm,
-            mode=config.mode,
-            device=config.device,
-            mixed_precision=config.mixed_precision,
-            accumulate=config.accumulate_parts,
-            seed=child_seed(seed, "ppo", "parameters"),
-        )
+        super().__init__("ppo", agent.loss, config, batch_rows=self._batch_rows, seed=seed, accumulate=config.accumulate_parts)
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         config = self._config
         columns = sequences(batch.columns, steps=config.sequence_steps) if config.recurrent else batch.columns
-        rate = learning_rate(config, env_steps=env_steps)
-        metrics = self._update.update_many(
+        rate = self.rate(env_steps=env_steps)
+        metrics = self.update.update_many(
             columns,
             epochs=config.epochs,
             generator=self._generator,
@@ -95,23 +80,14 @@ class _PpoLearning:
             value_coefficient=config.value_coefficient,
             entropy_coefficient=config.entropy_coefficient,
         )
-        self._update.observe(batch.columns)  # afterwards: actions are judged by the statistics with which they were chosen
+        self.update.observe(batch.columns)  # afterwards: actions are judged by the statistics with which they were chosen
         rows = len(next(iter(columns.values())))
         updates = config.epochs * -(-rows // self._batch_rows)
         return Learned(updates=updates, metrics={**metrics, "learning_rate": rate})
 
-    def columns(self, sample: Any, *, env_steps: int) -> Columns:
-        raise ConfigError("PPO learns from rollouts, not from replay tables; use an algorithm such as dqn for a table")
-
-    def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
-        return self._update.tensors()
-
-    def sync_target(self) -> None:
-        self._update.sync_target()
-
     def state(self) -> dict[str, Any]:
-        return {"update": self._update.state(), "minibatches": self._generator.bit_generator.state}
+        return {**super().state(), "minibatches": self._generator.bit_generator.state}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._update.load_state(state["update"])
+        super().restore(state)
         self._generator.bit_generator.state = state["minibatches"]
