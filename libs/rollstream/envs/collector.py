@@ -47,7 +47,10 @@ class ActingPolicy(Protocol):
 
 @runtime_checkable
 class EpisodeAware(Protocol):
-    """An acting policy that wants to know of episodes, since it remembers something of each."""
+    """An acting policy that wants to know of episodes, since it remembers something of each.
+
+    One that has these methods but needs none of them for now says so by an attribute `follows_episodes` that is false.
+    """
 
     def begin(self, *, first: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> None:
         """Told before each `act`, [N]: where the observation is the first of an episode, and where it is the last (no action

@@ -1,7 +1,7 @@
 """The task of one Ape-X actor: 200 steps of 4 environments, n-step returns and TD errors as first priorities (Horgan et al. 2018).
 
 Beside it the bare Gymnasium loop with the same policy, which stores nothing, and RLlib's environment runner, which computes no
-priorities.
+priorities. All three step Gymnasium's plain copies one after another (`sync`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ApexActor:
     """Collects a rollout and computes what its rows are worth."""
 
     def __init__(self, *, clock: Clock) -> None:
-        self._environment = make_environment(EnvironmentSpec(id=ENVIRONMENT), envs=ENVS, seed=0, allow=())
+        self._environment = make_environment(EnvironmentSpec(id=ENVIRONMENT, vectorization="sync"), envs=ENVS, seed=0, allow=())
         observation, actions = self._environment.observation_leaves, self._environment.action_leaves
         component = QPolicy(observation, actions, dueling=True)
         acting = build_acting(component, batch=ENVS)

@@ -79,3 +79,5 @@ def test_weights_that_are_not_finite_are_refused_and_the_old_ones_stay() -> None
 def test_it_wants_to_know_of_episodes() -> None:
     component = ActorCriticPolicy(OBSERVATION, leaves(gymnasium.spaces.Discrete(2), "action"))
     assert isinstance(policy_of(component), EpisodeAware)
+    assert not policy_of(component).follows_episodes
+    assert policy_of(ActorCriticPolicy(OBSERVATION, component.actions, recurrent="gru")).follows_episodes

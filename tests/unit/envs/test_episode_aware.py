@@ -53,3 +53,13 @@ def test_what_is_remembered_is_the_step_of_the_episode_in_every_row(mode: str, s
     assert np.count_nonzero(rows["flags"] & Flag.FINAL) > ENVS
     assert np.any(policy.over) == environment.resets_on_next_step
     environment.close()
+
+
+def test_a_policy_that_follows_no_episodes_is_not_told_of_them() -> None:
+    environment = make_environment(SPECS["next_step"], envs=ENVS, seed=5, allow=["rollstream.envs.toy"])
+    layout = row_spec(environment.observation_leaves, environment.action_leaves, (COUNTED,))
+    policy = Remembering()
+    policy.follows_episodes = False  # type: ignore[attr-defined]
+    Collector(environment, row_spec=layout, policy=policy, clock=FakeClock()).collect(9, version=1)
+    assert policy.over == []
+    environment.close()

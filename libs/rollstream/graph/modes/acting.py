@@ -25,6 +25,7 @@ from rollstream.spaces import Columns
 __all__ = ["Acting", "ActingMode", "Packed", "build_acting"]
 
 ActingMode: TypeAlias = Literal["auto"] | Mode
+FLOAT32 = np.dtype(np.float32)
 MAX_BLOCK_ROWS = 1024
 """Largest block in which `values` and `greedy` compute; more rows take several blocks."""
 
@@ -35,6 +36,7 @@ class Acting:
     Attributes:
         layout: of the weights that `load` takes.
         state_layout: of the state that `load` takes (a running normalizer's statistics).
+        observed: names of the columns that `act` reads.
     """
 
     def __init__(self, policy: Component, *, batch: int, build: Build, declared: Declared | None = None) -> None:
@@ -53,9 +55,11 @@ class Acting:
         inputs = list(flat_inputs(policy.arguments("act")))
         self._act = self._executable("act", batch)
         self._columns = {"act": [item for item in inputs if item.role == "column"]}
+        self.observed = tuple(item.name for item in self._columns["act"])
         self._observed = [(item.name, self._act.inputs[item.name]) for item in self._columns["act"]]
         self._noise = {item.name: (item.noise, self._act.inputs[item.name]) for item in inputs if item.role == "noise"}
-        self._scalars = {item.name for item in inputs if item.role == "scalar"}
+        self._draws = [(kind == "uniform", buffer) for kind, buffer in self._noise.values()]
+        self._scalars = {item.name: self._act.inputs[item.name] for item in inputs if item.role == "scalar"}
 
     def load(self, flat: npt.NDArray[np.float32], state: npt.NDArray[np.float32] | None = None) -> None:
         """Take these weights, float32 [P], and this state [S] (None: leave it).
@@ -95,7 +99,7 @@ class Acting:
             noise: what was drawn elsewhere, by name; nothing is drawn then.
             scalars: what else `act` takes, e.g. `epsilon`: a number, or one for each environment.
         """
-        if scalars.keys() != self._scalars:
+        if scalars.keys() != self._scalars.keys():
             raise ConfigError(f"act takes the settings {sorted(self._scalars)}, got {sorted(scalars)}")
         for name, buffer in self._observed:
             column = observation.get(name)
@@ -106,15 +110,15 @@ class Acting:
             else:
                 fill(buffer, column, name=name, where="act")
         if noise is None:
-            for kind, buffer in self._noise.values():
-                if kind == "uniform":
-                    generator.random(dtype=np.float32, out=buffer)
+            for uniform, buffer in self._draws:
+                if uniform:
+                    generator.random(None, FLOAT32, buffer)
                 else:
-                    generator.standard_normal(dtype=np.float32, out=buffer)
+                    generator.standard_normal(None, FLOAT32, buffer)
         else:
             self._given(noise)
         for name, value in scalars.items():
-            self._act.inputs[name][...] = value
+            self._scalars[name][...] = value
         return {name: column.copy() for name, column in self._act.run().items()}
 
     def _given(self, noise: Columns) -> None:
