@@ -6,6 +6,7 @@ from rollstream.flow.fragment import ActorFragment, starting_environments
 from rollstream.flow.handles import Actors, LearnerHandle, TableHandle
 from rollstream.flow.inline import InlineEdge, InlineEdges
 from rollstream.flow.place import Place
+from rollstream.flow.queue import Queue
 from rollstream.flow.runner import Runner
 from rollstream.flow.shards import Shards
 from rollstream.flow.sides import ActorSide, EdgeSource, LearnerSide, Owner, StoreResult
@@ -21,7 +22,8 @@ from rollstream.flow.steps import (
     sync_target,
     update,
 )
-from rollstream.flow.stream import Stream, union
+from rollstream.flow.stream import Stream
+from rollstream.flow.union import union
 from rollstream.flow.view import FlowView, view_of
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "LearnerSide",
     "Owner",
     "Place",
+    "Queue",
     "Runner",
     "Shards",
     "Step",

@@ -81,14 +81,18 @@ def item_to_state(item: Any, *, holder: str) -> Any:
     """An item held by the operator `holder` as JSON-able values and arrays."""
     if isinstance(item, Batch):
         return {"batch": batch_to_state(item)}
+    if isinstance(item, (tuple, list)):
+        return {"members": [item_to_state(member, holder=holder) for member in item]}
     if item is None or isinstance(item, (str, int, float, bool, np.ndarray)):
         return {"value": item}
     raise CheckpointError(
         f"{holder} holds a {type(item).__name__}, which cannot be saved; items that are buffered must be batches, arrays, "
-        "strings or numbers: move the buffering operator, or convert before it"
+        "strings, numbers, or tuples of these: move the buffering operator, or convert before it"
     )
 
 
 def item_from_state(state: Mapping[str, Any]) -> Any:
-    """The inverse of `item_to_state`."""
+    """The inverse of `item_to_state`; a list comes back as a tuple."""
+    if "members" in state:
+        return tuple(item_from_state(member) for member in state["members"])
     return batch_from_state(state["batch"]) if "batch" in state else state["value"]

@@ -22,7 +22,7 @@ class Edge:
         name: name of the gather, and of the stream in Redis.
         in_flight: messages that an actor may have unacknowledged.
         barrier: whether the learner waits for one message of every live actor.
-        chain: the nodes that run in the actor, in order; the first is `rollouts`.
+        chain: the nodes that run in the actor, in order; the first is their source, `rollouts` or `generate`.
         stored: the rows of its items lie in a table; only counts cross.
     """
 
@@ -54,6 +54,7 @@ class Description:
         _check_used_once(ordered)
         _check_tables(ordered, tables)
         _check_batches(ordered)
+        _check_queues(ordered)
         self.nodes: tuple[Node, ...] = _named(ordered)
         """All nodes, inputs before what uses them; the last is the root."""
 
@@ -123,7 +124,7 @@ def _check_used_once(ordered: Sequence[Node]) -> None:
             users.setdefault(id(before), []).append(node)
     for node in ordered:
         by = users.get(id(node), [])
-        if len(by) > 1 and node.kind != "duplicate":
+        if len(by) > 1 and node.kind != "duplicate" and not _is_shared_out(by):
             raise ConfigError(
                 f"{node} is used {len(by)} times, by {' and '.join(str(user) for user in by)}; an item goes one way only: "
                 f"use duplicate({len(by)}), or give the actors another rollouts(...)"
@@ -133,6 +134,12 @@ def _check_used_once(ordered: Sequence[Node]) -> None:
                 f"{node} makes {node.settings['copies']} copies, but {len(by)} are used; "
                 "a copy that nobody pulls would hold the others up"
             )
+
+
+def _is_shared_out(users: Sequence[Node]) -> bool:
+    """Whether each user takes a part of its own: the agents of another policy."""
+    policies = [user.settings["policy"] for user in users if user.step is not None and user.step.name == "select_policies"]
+    return len(policies) == len(users) == len(set(policies))
 
 
 def _check_tables(ordered: Sequence[Node], tables: Sequence[str] | None) -> None:
@@ -159,6 +166,28 @@ def _check_batches(ordered: Sequence[Node]) -> None:
             raise ConfigError(
                 f"{node} counts environment steps, which samples of a table do not carry; use window(items=...) and concatenate()"
             )
+
+
+def _check_queues(ordered: Sequence[Node]) -> None:
+    """Every queue has one end that drains it and at least one that fills it, not one behind the other, of the same sizes."""
+    ends = [node for node in ordered if node.kind in ("enqueue", "dequeue")]
+    for name in dict.fromkeys(node.settings["queue"] for node in ends):
+        of_queue = [node for node in ends if node.settings["queue"] == name]
+        filled = [node for node in of_queue if node.kind == "enqueue"]
+        drained = [node for node in of_queue if node.kind == "dequeue"]
+        if not filled:
+            raise ConfigError(f"{drained[0]} takes from queue {name!r}, which nobody fills; use enqueue(queue) in another branch")
+        if len(drained) != 1:
+            told = "nobody drains" if not drained else f"{' and '.join(str(node) for node in drained)} drain"
+            raise ConfigError(f"{filled[0]} fills queue {name!r}, which {told}; use dequeue() of it in one other branch")
+        if len({tuple(node.settings.items()) for node in of_queue}) > 1:
+            raise ConfigError(
+                f"there are two queues {name!r}, at {filled[0].place} and {drained[0].place}; give both ends the same Queue, "
+                "or each queue a name of its own"
+            )
+        for node in filled:
+            if drained[0] in _inputs_first(node):
+                raise ConfigError(f"{node} fills queue {name!r} with what {drained[0]} takes out of it; such a circle never ends")
 
 
 def gather_edge(node: Node) -> Edge:

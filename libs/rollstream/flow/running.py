@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 from rollstream.flow.bounded_queue import BoundedQueue
+from rollstream.flow.channel import Channel
 from rollstream.flow.ledger import Ledger, Parcel
 from rollstream.flow.meter import Meter
 from rollstream.flow.node import Node
@@ -41,6 +42,7 @@ class Running:
         self._local = threading.local()
         self._gates: list[threading.Lock] = []
         self._queues: list[BoundedQueue] = []
+        self._channels: dict[str, Channel] = {}
         self._failure: BaseException | None = None
         self.lock = threading.Lock()
 
@@ -55,7 +57,7 @@ class Running:
         with self.lock:
             if self._failure is None:
                 self._failure = error
-            queues = list(self._queues)
+            queues: list[BoundedQueue | Channel] = [*self._queues, *self._channels.values()]
         for queue in queues:
             queue.close()
 
@@ -65,6 +67,16 @@ class Running:
         with self.lock:
             self._queues.append(queue)
         return queue
+
+    def channel(self, node: Node) -> Channel:
+        """The channel that the enqueue or dequeue `node` names; the same for all of its name."""
+        settings = node.settings
+        name = str(settings["queue"])
+        if name not in self._channels:
+            self._channels[name] = Channel(
+                self, name=name, bound_items=int(settings["bound_items"] or 1), deadline_s=float(settings["deadline_s"] or 0.0)
+            )
+        return self._channels[name]
 
     def open_gate(self) -> AbstractContextManager[None]:
         """The calling thread waits for another thread of the flow as long as the context lasts."""

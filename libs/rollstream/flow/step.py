@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from functools import partial
+from typing import Any, Generic, Literal, Protocol, TypeAlias, runtime_checkable
+
+from typing_extensions import TypeVar
 
 from rollstream.errors import ConfigError
+from rollstream.flow.place import calling_place
 
-__all__ = ["Bound", "Closable", "Setting", "Settles", "Stateful", "Step", "StepLike", "Where", "as_step"]
+__all__ = ["Bound", "Closable", "Setting", "Settles", "Stateful", "Step", "StepLike", "Where", "as_step", "require_importable"]
+
+In_contra = TypeVar("In_contra", contravariant=True, default=Any)
+Out_co = TypeVar("Out_co", covariant=True, default=Any)
+A = TypeVar("A")
+B = TypeVar("B")
 
 Where: TypeAlias = Literal["actor", "learner", "anywhere"]
 Settles: TypeAlias = Literal["trained", "stored"]
@@ -32,9 +42,9 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A verb of a flow.
+@dataclass(frozen=True, kw_only=True)
+class Step(Generic[In_contra, Out_co]):
+    """A verb of a flow, from items of type `In_contra` to items of type `Out_co`; a plain `Step` is `Step[Any, Any]`.
 
     Attributes:
         name: how it is called in errors, drawings and profiles.
@@ -49,7 +59,7 @@ class Step:
     """
 
     name: str
-    bind: Callable[[Any], Bound]
+    bind: Callable[[Any], Callable[[In_contra], Out_co]]
     where: Where = "anywhere"
     settings: Mapping[str, Setting] = field(default_factory=dict)
     table: str = ""
@@ -59,16 +69,46 @@ class Step:
     drops_as: str = ""
 
 
-StepLike: TypeAlias = Step | Callable[[Any], Any]
+StepLike: TypeAlias = Step[A, B] | Callable[[A], B]
+"""What `for_each` takes: a step, or a plain function or object that is called with every item."""
 
 
-def as_step(step: StepLike, *, user: str) -> Step:
+def as_step(step: StepLike[A, B], *, user: str) -> Step[A, B]:
     """`step` itself, or a plain function as a step that runs anywhere. `user` is the operator that was given it."""
     if isinstance(step, Step):
         return step
     if not callable(step):
         raise ConfigError(f"{user} takes a step or a function, got {step!r}; steps are in rollstream.flow.steps")
     return Step(name=_name_of(step), bind=_PlainFunction(step))
+
+
+def require_importable(step: StepLike[Any, Any], *, user: str) -> None:
+    """Refuse a plain function for the actors that another process could not name: a lambda, or what a function defined.
+
+    An actor makes its part of the flow from the flow page, in a process of its own: what it runs must be there under the same name
+    after an import, so that errors, rates and checkpoints of both sides mean the same step. Objects are judged by their class.
+    """
+    if isinstance(step, Step) or not callable(step):
+        return
+    named: Any = step.func if isinstance(step, partial) else step
+    named = getattr(named, "__func__", named)
+    if not hasattr(named, "__qualname__"):
+        named = type(named)
+    module, name = str(getattr(named, "__module__", None) or "builtins"), str(named.__qualname__)
+    if _found(module, name) is None:
+        raise ConfigError(
+            f"{user} in the actors was given {module}:{name}, which an actor's process cannot import ({calling_place()}): "
+            "both processes must name it. Define the function or the class at the top level of a module; "
+            "a lambda may stand behind a gather, in the learner"
+        )
+
+
+def _found(module: str, name: str) -> Any:
+    """What is called `name` in the imported `module`; None when nothing is."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +123,4 @@ class _PlainFunction:
 
 def _name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    return name.rsplit("<locals>.", maxsplit=1)[-1].replace("<lambda>", "lambda")
+    return str(name).rsplit("<locals>.", maxsplit=1)[-1].replace("<lambda>", "lambda")

@@ -66,7 +66,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "union weights": (
         lambda: union(stream(), mode="round_robin", weights=[0]),
-        "weights of union must be integers >= 1, got 0",
+        "weights of union must be numbers > 0, got 0",
+    ),
+    "union weights that are endless": (
+        lambda: union(stream(), mode="round_robin", weights=[float("inf")]),
+        "weights of union must be numbers > 0, got inf",
     ),
     "learner operator on shards": (lambda: shards().batch(steps=3), "batch runs in the learner, but as_batch .* gather_sync"),
     "report on shards": (lambda: shards().report(every_s=1), "report runs in the learner, but as_batch"),

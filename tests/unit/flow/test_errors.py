@@ -27,6 +27,14 @@ def users_loss(batch: Batch) -> Batch:
     raise ValueError("loss is a banana")
 
 
+def failing_step(rollout: Any) -> Any:
+    raise KeyError("value")
+
+
+def as_text(rollout: Any) -> Any:
+    return "text"
+
+
 def frames_of(error: BaseException) -> list[str]:
     return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
@@ -69,15 +77,12 @@ def test_no_frames_of_the_machinery_stand_between_the_caller_and_the_cause(rig: 
 
 
 def test_an_error_in_an_actors_step_names_the_actor() -> None:
-    def failing(rollout: Any) -> Any:
-        raise KeyError("value")
-
-    flow = Description(Actors().rollouts(steps=2).for_each(failing).gather_async())
+    flow = Description(Actors().rollouts(steps=2).for_each(failing_step).gather_async())
     fragment = ActorFragment(flow, ToyActor(actor="actor-7"))
     with pytest.raises(FlowError, match="in actor 'actor-7'") as caught:
         fragment.run_once("gather_async")
     assert caught.value.actor == "actor-7"
-    assert frames_of(caught.value.__cause__) == ["failing"]  # type: ignore[arg-type]
+    assert frames_of(caught.value.__cause__) == ["failing_step"]  # type: ignore[arg-type]
 
 
 def test_an_environment_that_fails_is_told_with_its_actor_and_its_own_cause() -> None:
@@ -99,14 +104,11 @@ def test_an_environment_that_fails_is_told_with_its_actor_and_its_own_cause() ->
 
 
 def test_inline_an_actors_error_reaches_the_puller_as_it_was() -> None:
-    def failing(rollout: Any) -> Any:
-        raise KeyError("value")
-
-    flow = Description(Actors().rollouts(steps=2).for_each(failing).gather_async().for_each(update()))
+    flow = Description(Actors().rollouts(steps=2).for_each(failing_step).gather_async().for_each(update()))
     learner = ToyLearner()
     edges = InlineEdges([ActorFragment(flow, ToyActor(actor="actor-3"))])
     learner.edges = lambda name, in_flight: edges.source(name, in_flight=in_flight)
-    with pytest.raises(FlowError, match="operator 'failing' in actor 'actor-3'"):
+    with pytest.raises(FlowError, match="operator 'failing_step' in actor 'actor-3'"):
         next(Runner(flow, learner, inline=True))
 
 
@@ -159,7 +161,7 @@ def test_a_step_that_changes_env_steps_is_refused(rig: Any, batches: Any, batch_
 
 
 def test_an_edge_sends_batches_only() -> None:
-    flow = Description(Actors().rollouts(steps=2).for_each(lambda rollout: "text").gather_async())
+    flow = Description(Actors().rollouts(steps=2).for_each(as_text).gather_async())
     with pytest.raises(FlowError, match="gave a str, but an edge sends batches"):
         ActorFragment(flow, ToyActor()).run_once("gather_async")
 

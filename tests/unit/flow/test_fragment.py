@@ -37,14 +37,21 @@ def test_messages_carry_the_actor_and_count_from_one() -> None:
     assert fragment.meters["rollouts"].env_steps == 12
 
 
+class EveryThird:
+    """True for every third rollout."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __call__(self, rollout: Rollout) -> bool:
+        self.seen += 1
+        return self.seen % 3 == 0
+
+
 def test_what_the_actor_drops_is_told_by_its_next_message_and_counted_by_the_learner() -> None:
-    seen: list[int] = []
-
-    def every_third(rollout: Rollout) -> bool:
-        seen.append(rollout.env_steps)
-        return len(seen) % 3 == 0
-
-    flow = Description(Actors().rollouts(steps=3).filter(every_third).for_each(GAE).gather_async().for_each(update()))
+    flow = Description(
+        Actors().rollouts(steps=3).filter(EveryThird(), name="every_third").for_each(GAE).gather_async().for_each(update())
+    )
     fragment = ActorFragment(flow, ToyActor(environments=2))
     assert fragment.run_once("gather_async") is None
     assert fragment.run_once("gather_async") is None

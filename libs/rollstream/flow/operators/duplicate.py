@@ -11,7 +11,7 @@ from rollstream.flow.ledger import Parcel
 from rollstream.flow.operators.operator import Operator
 from rollstream.flow.running import SLICE_S
 
-__all__ = ["Copy", "Duplicate"]
+__all__ = ["Duplicate"]
 
 BOUND_ITEMS = 16
 """How far one user may be ahead of another."""
@@ -127,24 +127,3 @@ class Duplicate(Operator):
         self.meter.depth_items = max(len(queue) for queue in self.waiting)
         self.changed.notify_all()
         return parcel
-
-
-class Copy(Operator):
-    """One user's copy."""
-
-    def prepare(self) -> None:
-        (shared,) = self.inputs
-        assert isinstance(shared, Duplicate)
-        self.shared = shared
-        self.index = int(self.node.settings["index"] or 0)
-
-    def parcels(self) -> Iterator[Parcel]:
-        while (parcel := self.shared.pull(self.index)) is not None:
-            yield self.passed(parcel)
-        self.running.stopping()
-
-    def ready(self) -> bool:
-        return self.shared.can_pull(self.index)
-
-    def abandon(self) -> None:
-        self.shared.leave(self.index)

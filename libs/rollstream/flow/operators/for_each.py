@@ -1,4 +1,4 @@
-"""for_each and filter: a step and every item."""
+"""for_each: a step and every item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollstream.flow.operators.bound_step import BoundStep
 from rollstream.flow.operators.operator import Operator
 from rollstream.spaces import Batch
 
-__all__ = ["Filter", "ForEach"]
+__all__ = ["ForEach"]
 
 
 class ForEach(Operator):
@@ -44,27 +44,3 @@ class ForEach(Operator):
     def _note_lag(self, batch: Batch) -> None:
         version = self.running.side.version()
         self.running.tally.trained(oldest_lag=version - batch.version, newest_lag=version - batch.newest_version, rows=batch.rows)
-
-
-class Filter(Operator):
-    """Keeps the items for which its step is true; the others are dropped and counted."""
-
-    def prepare(self) -> None:
-        self.step = BoundStep(self.node, self.running, self.meter)
-
-    def parcels(self) -> Iterator[Parcel]:
-        reason = self.step.step.drops_as or self.node.name
-        for parcel in self.inputs[0].parcels():
-            if self.step(parcel.item):
-                yield self.passed(parcel)
-            else:
-                self.running.ledger.drop(parcel, reason=reason)
-
-    def state(self) -> dict[str, Any]:
-        return self.step.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.step.restore(state)
-
-    def close(self) -> None:
-        self.step.close()

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from rollstream.clock import Deadline
 from rollstream.errors import SchemaMismatch
 from rollstream.flow.batches import join_batches
 from rollstream.flow.description import gather_edge
 from rollstream.flow.fault import raise_at_operator
-from rollstream.flow.fragment import DROPPED_METRIC
+from rollstream.flow.fragment import AGENT_STEPS_METRIC, DROPPED_METRIC
 from rollstream.flow.ledger import Parcel
 from rollstream.flow.meter import Meter
 from rollstream.flow.node import Node
@@ -18,6 +19,9 @@ from rollstream.flow.running import SLICE_S, Running
 from rollstream.spaces import Batch
 
 __all__ = ["Inbox"]
+
+NOTHING: Mapping[str, Batch] = {}
+NOBODY: set[str] = set()
 
 
 class Inbox:
@@ -28,28 +32,39 @@ class Inbox:
         self._running = running
         self._meter = meter
         self._edge = gather_edge(node)
+        self._what = f"messages on edge {self._edge.name}"
         self._source = running.side.messages(self._edge.name, in_flight=self._edge.in_flight)
 
     def ready(self) -> bool:
         """Whether `receive` would not have to wait."""
         return self._source.ready()
 
-    def missing(self, gathered: Mapping[str, Batch]) -> set[str]:
-        """Live actors whose message is not among `gathered`."""
-        return self._source.live_actors() - gathered.keys()
+    def live_actors(self) -> set[str]:
+        """Actors that are alive and produce for this edge."""
+        return self._source.live_actors()
 
-    def receive(self, gathered: Mapping[str, Batch]) -> Batch | None:
-        """The next message; None when the flow stops, or when nobody alive is left to complete the round `gathered`."""
-        with self._running.waits(self._node, self._meter, f"messages on edge {self._edge.name}") as waiting:
-            while not self._running.stopping():
+    def missing(self, gathered: Mapping[str, Batch], expected: set[str]) -> set[str]:
+        """Those of the `expected` that still live, and whose message is not among `gathered`."""
+        if expected <= gathered.keys():
+            return NOBODY
+        return (expected & self._source.live_actors()) - gathered.keys()
+
+    def receive(
+        self, gathered: Mapping[str, Batch] = NOTHING, expected: set[str] = NOBODY, deadline: Deadline | None = None
+    ) -> Batch | None:
+        """The next message. None when the flow stops; of a round (`gathered`) also when nobody `expected` is left to complete it,
+        or when `deadline` has passed."""
+        running, meter = self._running, self._meter
+        with running.waits(self._node, meter, self._what) as waiting:
+            while not running.stopping():
                 waiting.look_up()
-                message = self._next()
+                message = self._next(SLICE_S if deadline is None else min(SLICE_S, deadline.remaining_s()))
                 if message is not None:
                     return message
-                missing = self.missing(gathered)
-                if gathered and not missing:
+                missing = self.missing(gathered, expected)
+                if gathered and (not missing or (deadline is not None and deadline.passed())):
                     return None
-                self._meter.waits_for = f"messages on edge {self._edge.name} of {', '.join(sorted(missing)) or 'any actor'}"
+                meter.waits_for = f"{self._what} of {', '.join(sorted(missing)) or 'any actor'}"
         return None
 
     def admit(self, messages: Sequence[Batch]) -> Parcel:
@@ -76,9 +91,9 @@ class Inbox:
             self._running.ledger.count_dropped(message.env_steps, reason=reason)
             self._source.ack(message)
 
-    def _next(self) -> Batch | None:
+    def _next(self, timeout_s: float) -> Batch | None:
         try:
-            return self._source.next(SLICE_S)
+            return self._source.next(timeout_s)
         except Exception as error:
             raise_at_operator(error, self._node)
 
@@ -87,14 +102,22 @@ class Inbox:
 
         Not when it is received: one of a round that is never complete comes again after a restart.
         """
-        self._running.tally.episodes_ended(message.episodes)
-        self._running.side.counters.add("episodes", len(message.episodes))
+        running = self._running
+        agent_steps = {
+            name.removeprefix(AGENT_STEPS_METRIC): int(steps)
+            for name, steps in message.metrics.items()
+            if name.startswith(AGENT_STEPS_METRIC)
+        }
+        running.tally.episodes_ended(message.episodes, policy=next(iter(agent_steps), ""))
+        running.side.counters.add("episodes", len(message.episodes))
+        for policy, steps in agent_steps.items():
+            running.side.counters.add("agent_steps", steps, reason=policy)
         for name, env_steps in message.metrics.items():
             if name.startswith(DROPPED_METRIC):
-                self._running.ledger.count_dropped(int(env_steps), reason=name.removeprefix(DROPPED_METRIC))
+                running.ledger.count_dropped(int(env_steps), reason=name.removeprefix(DROPPED_METRIC))
 
 
 def _without_told(message: Batch) -> Batch:
     """`message` without the metrics that `_note` has taken up."""
-    kept = {name: value for name, value in message.metrics.items() if not name.startswith(DROPPED_METRIC)}
+    kept = {name: value for name, value in message.metrics.items() if not name.startswith((DROPPED_METRIC, AGENT_STEPS_METRIC))}
     return message if len(kept) == len(message.metrics) else replace(message, metrics=kept)

@@ -72,7 +72,7 @@ class Reporting(Operator):
                 for name, waited_s in self.waited_s.items()
                 if waited_s > before_waited_s.get(name, 0.0)
             },
-            metrics=self.metrics,
+            metrics={**self.metrics, **{f"{policy}.mean_return": mean for policy, mean in tally.mean_returns().items()}},
             counters=side.counters.snapshot(),
         )
         self.metrics = {}

@@ -9,17 +9,24 @@ as_ready, several emitted             thread ── a ──╮
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rollstream.clock import Deadline
 from rollstream.errors import DeadlineExceeded
 from rollstream.flow.ledger import Parcel
+from rollstream.flow.operators.dequeue import Dequeue
+from rollstream.flow.operators.enqueue import Enqueue
 from rollstream.flow.operators.operator import Operator
+from rollstream.flow.operators.prefetch import Prefetch
 from rollstream.flow.pump import Pump
 
 __all__ = ["Union"]
 
+ROUNDING = 1e-9
+"""Ten times a weight of 0.1 is one item, though its floating-point sum is a little less."""
 IDLE_S = 0.01
 IDLE_DEADLINE_S = 30.0
 """Inline, when no branch can go on: how often to look again, and when to give up."""
@@ -32,10 +39,13 @@ class Union(Operator):
         settings = self.node.settings
         emitted = {int(index) for index in str(settings["emit"]).split(",")}
         self.emits = [index in emitted for index in range(len(self.inputs))]
-        self.weights = [int(weight) for weight in str(settings["weights"]).split(",")]
+        self.weights = [float(weight) for weight in str(settings["weights"]).split(",")]
+        self.turn = 0
         self.in_turn = self.running.inline or settings["mode"] == "round_robin"
         self.branch = 0
         self.used = 0
+        self.branches: list[Iterator[Parcel]] = []
+        self.driven: list[tuple[int, Parcel]] = []
         self.pumps: list[Pump] = []
         self.open_pumps = 0
         self.queue = self.running.make_queue(len(self.inputs))
@@ -49,11 +59,12 @@ class Union(Operator):
         return any(before.ready() for before in self.inputs)
 
     def state(self) -> dict[str, Any]:
-        return {"branch": self.branch, "used": self.used} if self.in_turn else {}
+        return {"branch": self.branch, "used": self.used, "turn": self.turn} if self.in_turn else {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.branch = int(state.get("branch", 0))
         self.used = int(state.get("used", 0))
+        self.turn = int(state.get("turn", 0))
 
     def wake(self) -> None:
         self.queue.close()
@@ -63,12 +74,13 @@ class Union(Operator):
             pump.join()
 
     def _in_turn(self) -> Iterator[Parcel]:
-        branches = [iter(before.parcels()) for before in self.inputs]
-        left = set(range(len(branches)))
+        self.branches = [iter(before.parcels()) for before in self.inputs]
+        self._drive_queues()
+        left = set(range(len(self.branches)))
         passed_over = 0
         while any(self.emits[index] for index in left):
             index = self.branch
-            if index not in left:
+            if index not in left or self.used >= self._due(index):
                 self._next_branch()
                 continue
             if self.running.inline and not self.inputs[index].ready():
@@ -81,21 +93,51 @@ class Union(Operator):
                     passed_over = 0
                 continue
             passed_over = 0
-            parcel = next(branches[index], None)
+            parcel = next(self.branches[index], None)
             if parcel is None:
                 left.discard(index)
-                continue
-            self.used += 1
-            if self.used >= self.weights[index]:
-                self._next_branch()
-            if self.emits[index]:
-                yield self.passed(parcel)
             else:
-                self.running.ledger.finish(parcel)
+                self.used += 1
+                self.driven.append((index, parcel))
+            driven, self.driven = self.driven, []
+            for emitted, out in driven:
+                if self.emits[emitted]:
+                    yield self.passed(out)
+                else:
+                    self.running.ledger.finish(out)
+
+    def _due(self, index: int) -> int:
+        """Items of a branch in this turn: a running remainder, so that fractions come out even over many turns."""
+        weight = self.weights[index]
+        return math.floor((self.turn + 1) * weight + ROUNDING) - math.floor(self.turn * weight + ROUNDING)
 
     def _next_branch(self) -> None:
         self.branch = (self.branch + 1) % len(self.inputs)
         self.used = 0
+        if self.branch == 0:
+            self.turn += 1
+
+    def _drive_queues(self) -> None:
+        """Queues with both ends in this thread: who finds one empty lets the branch that fills it go on."""
+        ends = [(index, operator) for index, before in enumerate(self.inputs) for operator in self._pulled_here(before)]
+        drained = {operator.channel for _, operator in ends if isinstance(operator, Dequeue)}
+        for index, operator in ends:
+            if isinstance(operator, Enqueue) and operator.channel in drained:
+                operator.channel.in_one_thread(partial(self._drive, index))
+
+    def _drive(self, index: int) -> bool:
+        parcel = next(self.branches[index], None)
+        if parcel is not None:
+            self.driven.append((index, parcel))
+        return parcel is not None
+
+    def _pulled_here(self, operator: Operator) -> Iterator[Operator]:
+        """`operator` and those before it that the calling thread itself pulls."""
+        yield operator
+        in_threads = isinstance(operator, Prefetch) or (isinstance(operator, Union) and not operator.in_turn)
+        if self.running.inline or not in_threads:
+            for before in operator.inputs:
+                yield from self._pulled_here(before)
 
     def _wait_for_any(self, left: set[int]) -> None:
         """Inline, nobody can go on: something outside may still change that, but not for ever."""

@@ -21,7 +21,7 @@ NEEDED = ("reward", "value", "log_prob")
 RECURRENT = "recurrent"
 
 
-def advantages(*, discount: float, gae_lambda: float) -> Step:
+def advantages(*, discount: float, gae_lambda: float) -> Step[Rollout, Batch]:
     """Generalized advantage estimation over every rollout. Gives batches with the columns observation*, action*, latent*,
     log_prob, advantage and return (of policies that remember also recurrent*, `first`, and `begins`: a row that does not follow
     the one before), one row per environment step (final observations have served and are left out)."""
@@ -95,7 +95,7 @@ class _BoundAdvantages:
                     f"advantages needs the column {column!r}; rows have: {', '.join(names)}. "
                     "Let the policy give value and log_prob"
                 )
-        bootstrap = self.side.values(rollout.next_observation)
+        bootstrap = self.side.values(rollout.next_observation, policy=rollout.policy)
         advantage = rollout_advantages(rollout, bootstrap, discount=self.discount, gae_lambda=self.gae_lambda)
         kept = np.flatnonzero((rollout.rows["flags"] & Flag.FINAL) == 0)
         columns = {name: rollout.rows[name][kept] for name in names if _is_input(name)}

@@ -13,7 +13,7 @@ from rollstream.spaces import Batch
 __all__ = ["filter_lag"]
 
 
-def filter_lag(*, max_lag: int | None) -> Step:
+def filter_lag(*, max_lag: int | None) -> Step[Batch, bool]:
     """For `filter`: keep batches whose oldest weights are at most `max_lag` versions old; None keeps all.
 
     What is dropped is counted under the reason `max_lag`.

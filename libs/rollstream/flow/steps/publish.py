@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from rollstream.flow.sides import LearnerSide
 from rollstream.flow.step import Bound, Step
 from rollstream.flow.steps.schedule import EveryUpdates, require_interval
+from rollstream.spaces import Batch
 
 __all__ = ["publish"]
 
 
-def publish(*, every_updates: int = 1) -> Step:
+def publish(*, every_updates: int = 1) -> Step[Batch, Batch]:
     """Publish the weights once `every_updates` updates have passed since the last time."""
     require_interval(every_updates, what="publish")
     return Step(

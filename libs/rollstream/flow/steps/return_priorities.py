@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["return_priorities"]
 
 
-def return_priorities(table: TableHandle) -> Step:
+def return_priorities(table: TableHandle) -> Step[Batch, Batch]:
     """Set the priority of each sampled item (`key`) in `table` to the size of its `td_error`."""
     return Step(
         name="return_priorities",

@@ -15,7 +15,7 @@ __all__ = ["standardize"]
 SMALLEST_DEVIATION = 1e-8
 
 
-def standardize(column: str) -> Step:
+def standardize(column: str) -> Step[Batch, Batch]:
     """Shift and scale `column` to mean 0 and standard deviation 1 over each batch; a constant column becomes 0."""
     return Step(
         name="standardize",

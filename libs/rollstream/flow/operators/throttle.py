@@ -1,4 +1,4 @@
-"""take and throttle: operators that let some items through and count what they have let through."""
+"""throttle: one item an interval, of seconds or of environment steps."""
 
 from __future__ import annotations
 
@@ -8,31 +8,7 @@ from typing import Any
 from rollstream.flow.ledger import Parcel
 from rollstream.flow.operators.operator import Operator
 
-__all__ = ["Take", "Throttle"]
-
-
-class Take(Operator):
-    """The first items, then the end."""
-
-    def prepare(self) -> None:
-        self.items = int(self.node.settings["items"] or 0)
-        self.taken = 0
-
-    def parcels(self) -> Iterator[Parcel]:
-        source = self.inputs[0].parcels()
-        while self.taken < self.items and (parcel := next(source, None)) is not None:
-            self.taken += 1
-            yield self.passed(parcel)
-        self.inputs[0].abandon()
-
-    def ready(self) -> bool:
-        return self.taken >= self.items or self.inputs[0].ready()
-
-    def state(self) -> dict[str, Any]:
-        return {"taken": self.taken}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self.taken = int(state["taken"])
+__all__ = ["Throttle"]
 
 
 class Throttle(Operator):
