@@ -77,6 +77,24 @@ class Minibatches:
             else:
                 fill(self.buffers[item.name][: self._batch_rows], column, name=item.name, where="update")
 
+    def pad(self, columns: Mapping[str, npt.NDArray[Any]], *, where: str) -> None:
+        """Fill the first minibatch with at most `batch_rows` rows, in order; the rest repeats the first one with weight 0."""
+        rows = len(next(iter(columns.values()))) if columns else 0
+        if not 1 <= rows <= self._batch_rows:
+            raise ConfigError(f"{where} takes 1 to {self._batch_rows} rows, as many as it was built for, got {rows}")
+        if rows < self._batch_rows and not self._weighted:
+            raise ConfigError(
+                f"{where} got {rows} rows, was built for {self._batch_rows}, and the loss has no weight to pad with"
+            )
+        for item in self._inputs:
+            target = self.buffers[item.name][: self._batch_rows]
+            column = self._column(columns, item, rows)
+            if column is None:
+                target[:rows] = 1
+            else:
+                fill(target[:rows], column, name=item.name, where=where)
+            target[rows:] = 0 if item.name == WEIGHT else target[0]
+
     def _column(self, columns: Mapping[str, npt.NDArray[Any]], item: Input, rows: int) -> npt.NDArray[Any] | None:
         """The column, checked; None for a missing weight, which is 1."""
         column = columns.get(item.name)

@@ -15,7 +15,7 @@ from rollstream.graph.losses.loss import Loss
 from rollstream.graph.memory import NO_STATE, Memory
 from rollstream.graph.optimizers.optimizer import Optimizer
 
-__all__ = ["Engine", "EpochEngine", "KeepsState", "UpdatePlan", "UpdateState"]
+__all__ = ["Engine", "EpochEngine", "KeepsState", "SplitEngine", "SplitGradient", "UpdatePlan", "UpdateState"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,32 @@ class EpochEngine(Protocol):
 
     def epoch(self, minibatches: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
         """`Engine.step` of each; they are the first ones of those staged last, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitGradient:
+    """A gradient that was computed and not applied.
+
+    Attributes:
+        vector: float32 [P], not clipped; the caller's to keep. It may hold numbers that are not finite.
+        figures: what `UpdatePlan.metric_names` names, float32 [K].
+    """
+
+    vector: npt.NDArray[np.float32]
+    figures: npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class SplitEngine(Protocol):
+    """What an engine may do besides: the two halves of `step` apart, for gradients that travel."""
+
+    def gradient(self, minibatch: Any, *, scalars: Mapping[str, float]) -> SplitGradient:
+        """Forward and backward; nothing of the state changes."""
+        ...
+
+    def apply(self, gradient: npt.NDArray[np.float32], *, learning_rate: float) -> None:
+        """Clip and optimizer step with this gradient [P]; of `sums`, only the gradient's norm grows."""
         ...
 
 

@@ -22,13 +22,13 @@ from rollstream.graph.inputs import bind, flat_inputs
 from rollstream.graph.losses.loss import LossResult
 from rollstream.graph.optimizers.clipping import clip_scale
 from rollstream.graph.scope import Parameters, Scope
-from rollstream.graph.update_plan import UpdatePlan, UpdateState
+from rollstream.graph.update_plan import SplitGradient, UpdatePlan, UpdateState
 
 __all__ = ["NumpyEngine"]
 
 
 class NumpyEngine:
-    """See `rollstream.graph.update_plan.Engine`."""
+    """See `rollstream.graph.update_plan.Engine` and `SplitEngine`."""
 
     def __init__(self, plan: UpdatePlan, state: UpdateState) -> None:
         self._plan = plan
@@ -46,8 +46,9 @@ class NumpyEngine:
             result = self._record_loss(self._forward)
             self._loss = np.asarray(plain(result.loss))
             self._rows = {name: np.asarray(plain(column)) for name, column in result.rows.items()}
+            self._metrics = np.asarray(plain(result.metrics))
             self._apply = Tape()
-            self._record_step(self._apply, np.asarray(plain(result.metrics)))
+            self._record_step(self._apply, self._metrics)
 
     def stage(self, buffers: Mapping[str, npt.NDArray[Any]]) -> Sequence[tuple[Callable[[], object], ...]]:
         rows = self._plan.batch_rows
@@ -61,10 +62,7 @@ class NumpyEngine:
         ]
 
     def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
-        for copy in minibatch:
-            copy()
-        for name, setting in self._settings.items():
-            setting.fill(scalars[name])
+        self._take(minibatch, scalars)
         self._learning_rate.fill(learning_rate)
         with np.errstate(all="ignore"):  # what is not finite is skipped and counted
             self._forward.run()
@@ -73,8 +71,39 @@ class NumpyEngine:
             else:
                 self._state.tally[1] += 1
 
+    def gradient(self, minibatch: Any, *, scalars: Mapping[str, float]) -> SplitGradient:
+        """See `rollstream.graph.update_plan.SplitEngine`."""
+        self._take(minibatch, scalars)
+        with np.errstate(all="ignore"):  # whoever applies it looks
+            self._forward.run()
+        return SplitGradient(
+            vector=self._gradient.copy(),
+            figures=np.concatenate([self._metrics.reshape(-1), self._loss.reshape(1), self._norm.reshape(1)]).astype(np.float32),
+        )
+
+    def apply(self, gradient: npt.NDArray[np.float32], *, learning_rate: float) -> None:
+        """See `rollstream.graph.update_plan.SplitEngine`."""
+        sums = self._state.sums
+        np.copyto(self._gradient, gradient)
+        with np.errstate(all="ignore"):
+            self._norm.fill(np.sqrt(np.dot(self._gradient, self._gradient)))
+            if not math.isfinite(self._norm.item()):
+                self._state.tally[1] += 1
+                return
+            before = sums.copy()
+            self._learning_rate.fill(learning_rate)
+            self._apply.run()
+        np.copyto(sums, before)
+        sums[-1] += self._norm
+
     def rows(self) -> Mapping[str, npt.NDArray[Any]]:
         return self._rows
+
+    def _take(self, minibatch: Any, scalars: Mapping[str, float]) -> None:
+        for copy in minibatch:
+            copy()
+        for name, setting in self._settings.items():
+            setting.fill(scalars[name])
 
     def _record_loss(self, tape: Tape) -> LossResult:
         """The loss, its gradient, and the gradient's norm."""

@@ -27,10 +27,10 @@ from rollstream.graph.modes.observer import Observer
 from rollstream.graph.optimizers import Adam, Optimizer, rate_scale
 from rollstream.graph.report import BuildReport
 from rollstream.graph.torch_options import Ranks, TorchOptions
-from rollstream.graph.update_plan import Engine, EpochEngine, KeepsState, UpdatePlan, UpdateState
+from rollstream.graph.update_plan import Engine, EpochEngine, KeepsState, SplitEngine, UpdatePlan, UpdateState
 from rollstream.spaces import Columns
 
-__all__ = ["Update", "UpdateMode", "UpdateResult", "build_update"]
+__all__ = ["Gradient", "Update", "UpdateMode", "UpdateResult", "build_update"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,26 @@ class UpdateResult:
 
     metrics: dict[str, float]
     outputs: dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradient:
+    """A gradient that is not applied yet.
+
+    Attributes:
+        vector: float32 [P], not clipped; the caller's to keep.
+        rows: that it is the mean over.
+        metrics: the loss's, `loss` and `gradient_norm`; not finite where the gradient is not.
+    """
+
+    vector: npt.NDArray[np.float32]
+    rows: int
+    metrics: dict[str, float]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether it can be applied."""
+        return math.isfinite(self.metrics["gradient_norm"] + self.metrics["loss"])
 
 
 class Update:
@@ -137,6 +157,58 @@ class Update:
             self._epoch(staged, learning_rate=learning_rate, scalars=scalars)
         return self._metrics()
 
+    def gradient(self, columns: Columns, **scalars: float) -> Gradient:
+        """The gradient of these rows by the parameters as they are, for `apply` here or elsewhere; nothing changes.
+
+        Args:
+            columns: [M, ...], M from 1 to `batch_rows`; a missing `weight` is 1.
+
+        Raises:
+            ConfigError: this mode cannot compute a gradient without applying it.
+        """
+        engine = self._halves()
+        self._check(0.0, scalars)
+        self._batches.pad(columns, where="gradient")
+        found = engine.gradient(self._staged[0], scalars=scalars)
+        metrics = dict(zip(self._plan.metric_names, found.figures.tolist(), strict=True))
+        return Gradient(vector=found.vector, rows=len(next(iter(columns.values()))), metrics=metrics)
+
+    def apply(self, gradient: npt.NDArray[np.float32], *, learning_rate: float) -> dict[str, float]:
+        """One optimizer step with `gradient` [P], clipped as in `update`.
+
+        Returns:
+            `gradient_norm` (left out when it is not finite: then nothing changes), `updates` and `skipped_updates`.
+
+        Raises:
+            ConfigError: this mode cannot apply a gradient that it did not compute.
+            SchemaMismatch: the gradient is of another policy.
+        """
+        engine = self._halves()
+        self._check(learning_rate, None)
+        if gradient.shape != (self.layout.size,):
+            raise SchemaMismatch(
+                f"a gradient of shape {list(gradient.shape)} does not fit a policy of {self.layout.size} parameters; "
+                "use the same settings on all sides"
+            )
+        engine.apply(gradient, learning_rate=learning_rate)
+        told = self._metrics()
+        return {name: told[name] for name in ("gradient_norm", "updates", "skipped_updates") if name in told}
+
+    def load_parameters(self, flat: npt.NDArray[np.float32]) -> None:
+        """Take these parameters, float32 [P]; the optimizer's moments stay. Raises what `FlatLayout.require_finite` does."""
+        self.layout.require_finite(flat)
+        self._pull()
+        np.copyto(self._state.parameters, flat)
+        self._push()
+
+    def _halves(self) -> SplitEngine:
+        if not isinstance(self._engine, SplitEngine):
+            raise ConfigError(
+                f"an update in mode {self._report.mode!r} computes and applies gradients in one program; "
+                "to do one without the other build it with mode='numpy' or mode='torch'"
+            )
+        return self._engine
+
     def _epoch(self, staged: Sequence[Any], *, learning_rate: float, scalars: Mapping[str, float]) -> None:
         if isinstance(self._engine, EpochEngine):
             self._engine.epoch(staged, learning_rate=learning_rate, scalars=scalars)
@@ -217,8 +289,8 @@ class Update:
             stored["state"] = state.state
         return {**stored, "target": state.target} if self._plan.uses_target else stored
 
-    def _check(self, learning_rate: float, scalars: Mapping[str, float]) -> None:
-        if scalars.keys() != self._scalars:
+    def _check(self, learning_rate: float, scalars: Mapping[str, float] | None) -> None:
+        if scalars is not None and scalars.keys() != self._scalars:
             raise ConfigError(f"this update takes the settings {sorted(self._scalars)}, got {sorted(scalars)}")
         if not (math.isfinite(learning_rate) and learning_rate >= 0.0):
             raise ConfigError(f"learning_rate must be finite and >= 0, got {learning_rate}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ from rollstream.graph.backends.torch.tensors import StateTensors, split
 from rollstream.graph.inputs import Input, bind
 from rollstream.graph.scope import Parameters, Scope
 from rollstream.graph.torch_options import TorchOptions
-from rollstream.graph.update_plan import UpdatePlan, UpdateState
+from rollstream.graph.update_plan import SplitGradient, UpdatePlan, UpdateState
 
 __all__ = ["EagerEngine"]
 
@@ -36,7 +37,7 @@ class _Part:
 
 
 class EagerEngine:
-    """See `rollstream.graph.update_plan.Engine`. On the CPU all tensors share memory with the arrays of `state`."""
+    """See `rollstream.graph.update_plan.Engine` and `SplitEngine`. On the CPU all tensors share memory with the arrays of `state`."""
 
     def __init__(self, plan: UpdatePlan, state: UpdateState, *, options: TorchOptions) -> None:
         self._plan = plan
@@ -69,28 +70,51 @@ class EagerEngine:
         return [staged[start : start + parts] for start in range(0, len(staged), parts)]
 
     def step(self, minibatch: Any, *, learning_rate: float, scalars: Mapping[str, float]) -> None:
+        gradient, metrics, loss = self._computed(minibatch, scalars)
+        norm = float(torch.linalg.vector_norm(gradient).item())
+        if self._moved(gradient, norm=norm, loss=loss, learning_rate=learning_rate):
+            self._sums.add_(metrics)
+            self._state.sums[-2] += loss
+
+    def gradient(self, minibatch: Any, *, scalars: Mapping[str, float]) -> SplitGradient:
+        """See `rollstream.graph.update_plan.SplitEngine`."""
+        gradient, metrics, loss = self._computed(minibatch, scalars)
+        norm = float(torch.linalg.vector_norm(gradient).item())
+        told = metrics.detach().cpu().numpy().reshape(-1)
+        figures = np.append(told, [loss, norm]).astype(np.float32)
+        return SplitGradient(vector=gradient.detach().cpu().numpy().copy(), figures=figures)
+
+    def apply(self, gradient: npt.NDArray[np.float32], *, learning_rate: float) -> None:
+        """See `rollstream.graph.update_plan.SplitEngine`."""
+        self._gradient.copy_(torch.from_numpy(np.array(gradient)))
+        norm = float(torch.linalg.vector_norm(self._gradient).item())
+        self._moved(self._gradient, norm=norm, loss=0.0, learning_rate=learning_rate)
+
+    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
+        return {name: column.cpu().numpy() for name, column in self._rows.items()}
+
+    def _computed(self, minibatch: Any, scalars: Mapping[str, float]) -> tuple[Tensor, Tensor, float]:
+        """Gradient, metrics and loss of a minibatch."""
         if len(minibatch) == 1 and self._options.ranks is None:
             result = self._backward(minibatch[0], scalars)
-            gradient, metrics, loss, self._rows = self._gradient, result.metrics, float(result.loss.item()), result.rows
-        else:
-            gradient, figures = self._mean(minibatch, scalars)
-            metrics, loss = figures[:-1], float(figures[-1].item())
-        norm = float(torch.linalg.vector_norm(gradient).item())
+            self._rows = result.rows
+            return self._gradient, result.metrics, float(result.loss.item())
+        gradient, figures = self._mean(minibatch, scalars)
+        return gradient, figures[:-1], float(figures[-1].item())
+
+    def _moved(self, gradient: Tensor, *, norm: float, loss: float, learning_rate: float) -> bool:
+        """Clip and take the optimizer's step; False when something is not finite."""
         tally = self._state.tally
         if not math.isfinite(norm + loss):
             tally[1] += 1
-            return
+            return False
         limit = self._plan.max_grad_norm
         if limit is not None and norm + 1e-6 > limit:
             gradient.mul_(limit / (norm + 1e-6))  # as `optimizers.clip_scale`
         self._step(gradient, learning_rate)
         tally[0] += 1
-        self._sums.add_(metrics)
-        self._state.sums[-2] += loss
         self._state.sums[-1] += norm
-
-    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
-        return {name: column.cpu().numpy() for name, column in self._rows.items()}
+        return True
 
     def _part(self, columns: Mapping[str, Tensor]) -> _Part:
         return _Part(columns=columns, bound=bind(self._arguments, columns))
