@@ -25,6 +25,7 @@ __all__ = [
     "NetworkSettings",
     "OnPolicySettings",
     "OptimizerSettings",
+    "PolyakSettings",
     "PrioritySettings",
     "RecurrentSettings",
     "ReplaySettings",
@@ -52,14 +53,19 @@ class OptimizerSettings(ReportSettings):
     """Factors of the learning rate by pattern of parameter names, e.g. {"torso.*": 0.5}; empty moves all alike."""
     optimizer: OptimizerForm = Field(default_factory=lambda: {"kind": "adam"})
     """`adam`, `adamw`, `rmsprop` or `sgd`, or a mapping with its settings, e.g. {"kind": "sgd", "momentum": 0.9}; Adam needs least care."""
-    max_gradient_norm: float = Field(default=0.5, gt=0)
-    """Global norm to which gradients are clipped; 0.5 is usual for policy gradients."""
+    max_gradient_norm: float | None = Field(default=0.5, gt=0)
+    """Global norm to which gradients are clipped; 0.5 is usual for policy gradients. None: never."""
     mode: UpdateMode = "auto"
     """How updates run: `auto` takes NumPy for small networks and compiles large ones in the background; `torch` is for debugging."""
     device: str = "cpu"
     """Where updates run in a torch mode: `cpu`, `cuda` or `cuda:N`; small networks are faster on the CPU."""
     mixed_precision: bool = False
     """Matrix products and convolutions in bfloat16 (torch modes); worth it on GPUs, with large networks."""
+    learner_ranks: int = Field(default=1, ge=1, le=64)
+    """Processes of the learner's machine that share every update, each with its part of the rows (torch modes); for networks whose
+    updates are slower than the actors, and for several GPUs."""
+    learner_ranks_backend: Literal["gloo", "nccl"] = "gloo"
+    """How ranks exchange gradients: `gloo` on CPUs; `nccl` on GPUs, of which rank r takes `cuda:r`."""
 
 
 class NetworkSettings(Frozen):
@@ -145,6 +151,29 @@ class ReplaySettings(Frozen):
                 f"min_items ({self.min_items}) must be <= table_items ({self.table_items}), else no update can ever start"
             )
         return self
+
+
+class PolyakSettings(ReplaySettings, NetworkSettings, OptimizerSettings):
+    """Actor and critics that learn from a table, with target networks that follow slowly. Defaults solve Pendulum-v1."""
+
+    n_step: int = Field(default=1, ge=1)
+    """Rewards summed before the bootstrap value; 1 of the papers keeps old items right, more carries reward back faster."""
+    rollout_steps: int = Field(default=4, ge=1)
+    """Vector steps an actor takes between flushes to the table; 4, since there are many updates for each step."""
+    batch_items: int = Field(default=128, ge=1)
+    """Items in one update; 128 takes half the time of the papers' 256."""
+    table_items: int = Field(default=200_000, ge=1)
+    """Items that the table holds; the oldest leave first. The papers hold 1,000,000, for runs that are as long."""
+    samples_per_insert: float = Field(default=128.0, gt=0)
+    """How often an item is sampled on average; as many as `batch_items` is one update for each environment step."""
+    ratio_tolerance_items: int = Field(default=20_000, ge=1)
+    """How far sampled items may run ahead or behind before someone waits: 20,000 are about 150 updates."""
+    max_gradient_norm: float | None = Field(default=None, gt=0)
+    """Global norm to which gradients are clipped; None, since actor and critics share it, and one would scale the other."""
+    target_share: float = Field(default=0.005, gt=0, le=1)
+    """How far the target networks move to the parameters each time [tau]; 0.005 follows over some 200 updates."""
+    target_sync_every_updates: int = Field(default=1, ge=1)
+    """Learner updates between moves of the target networks; 1, since they move slowly."""
 
 
 class PrioritySettings(Frozen):

@@ -7,7 +7,7 @@ class _A2cLearning(Updating):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,8 @@ class Updating:
     def __init__(self, name: str, loss: Loss, settings: OptimizerSettings, *, batch_rows: int, seed: int, **further: Any) -> None:
         self._name = name
         self._settings = settings
-        self.update: Update = build_update(
+        self.update: Update = _build(
+            settings,
             loss,
             batch_rows=batch_rows,
             optimizer=optimizer(settings.optimizer),
@@ -75,3 +76,14 @@ class Updating:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` gave."""
         self.update.load_state(state["update"])
+
+
+def _build(settings: OptimizerSettings, loss: Loss, **arguments: Any) -> Update:
+    if settings.learner_ranks == 1:
+        return build_update(loss, **arguments)
+    from rollstream.graph.ranks import SharedUpdate
+
+    shared: Any = SharedUpdate(
+        build_update, loss, ranks=settings.learner_ranks, backend=settings.learner_ranks_backend, **arguments
+    )
+    return cast("Update", shared)
