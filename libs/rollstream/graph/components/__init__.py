@@ -14,6 +14,7 @@ from rollstream.graph.components.layer_norm import LayerNorm
 from rollstream.graph.components.lstm import Lstm
 from rollstream.graph.components.max_pool import MaxPool
 from rollstream.graph.components.mlp import Mlp
+from rollstream.graph.components.noisy_dense import NoisyDense
 from rollstream.graph.components.preprocessing import Preprocessing, parse_chains
 from rollstream.graph.components.quantiles import Quantiles
 from rollstream.graph.components.recurrent import Remembered
@@ -37,6 +38,7 @@ __all__ = [
     "Lstm",
     "MaxPool",
     "Mlp",
+    "NoisyDense",
     "Preprocessing",
     "Quantiles",
     "Remembered",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError
-from rollstream.graph.components.dense import Dense
+from rollstream.graph.components.noisy_dense import dense, drawn, split_noise
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
 
@@ -22,6 +22,7 @@ class Atoms:
 
     Attributes:
         dueling: logits are those of a value and an advantage stream (Hessel et al. 2018, arXiv 1710.02298, section 3).
+        noisy: its layers are `NoisyDense`.
     """
 
     actions: int
@@ -29,6 +30,7 @@ class Atoms:
     low: float = -10.0
     high: float = 10.0
     dueling: bool = False
+    noisy: bool = False
 
     def __post_init__(self) -> None:
         if self.atoms < 2 or self.low >= self.high:
@@ -39,22 +41,28 @@ class Atoms:
         """The returns, [K], in equal steps."""
         return np.linspace(self.low, self.high, self.atoms, dtype=np.float32)
 
-    @api
-    def output(self, scope: Scope, x: Array) -> Array:
-        """[B, F] -> log-probabilities [B, A, K]."""
-        return scope.ops.log_softmax(self._logits(scope, x))
+    def noise_sizes(self, inputs: int) -> tuple[int, ...]:
+        """Noise of its layers, with `inputs` features: the value stream's first, where there is one."""
+        wide = inputs + self.actions * self.atoms
+        return (inputs + self.atoms, wide) if self.dueling else (wide,)
 
     @api
-    def values(self, scope: Scope, x: Array) -> Array:
-        """[B, F] -> action values [B, A]: the mean of each distribution."""
+    def output(self, scope: Scope, x: Array, noise: Array | None = None) -> Array:
+        """x [B, F], noise [B, ...] -> log-probabilities [B, A, K]."""
+        return scope.ops.log_softmax(self._logits(scope, x, noise))
+
+    @api
+    def values(self, scope: Scope, x: Array, noise: Array | None = None) -> Array:
+        """As `output` -> action values [B, A]: the mean of each distribution."""
         ops = scope.ops
-        return ops.sum(ops.exp(self.output(scope, x)) * ops.constant(self.support), axis=-1)
+        return ops.sum(ops.exp(self.output(scope, x, noise)) * ops.constant(self.support), axis=-1)
 
-    def _logits(self, scope: Scope, x: Array) -> Array:
+    def _logits(self, scope: Scope, x: Array, noise: Array | None) -> Array:
         ops, rows = scope.ops, x.shape[0]
-        wide = Dense(features=self.actions * self.atoms, gain=1.0)
+        wide = dense(features=self.actions * self.atoms, gain=1.0, noisy=self.noisy)
         if not self.dueling:
-            return ops.reshape(wide.output(scope, x), (rows, self.actions, self.atoms))
-        advantage = ops.reshape(wide.output(scope.child("advantage"), x), (rows, self.actions, self.atoms))
-        value = Dense(features=self.atoms, gain=1.0).output(scope.child("value"), x)
+            return ops.reshape(drawn(wide, scope, x, noise), (rows, self.actions, self.atoms))
+        of_value, of_advantage = split_noise(noise, self.noise_sizes(x.shape[-1]))
+        advantage = ops.reshape(drawn(wide, scope.child("advantage"), x, of_advantage), (rows, self.actions, self.atoms))
+        value = drawn(dense(features=self.atoms, gain=1.0, noisy=self.noisy), scope.child("value"), x, of_value)
         return ops.reshape(value, (rows, 1, self.atoms)) + advantage - ops.mean(advantage, axis=1, keepdims=True)

@@ -13,6 +13,7 @@ from rollstream.graph.inputs import Arguments, columns_of
 from rollstream.graph.losses.chosen import chosen
 from rollstream.graph.losses.columns import DISCOUNT, REWARD, WEIGHT
 from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.losses.noisy import CHOICE, ONLINE, TARGET, noise_for, noisy_columns
 from rollstream.graph.losses.policies import AtomValues
 from rollstream.graph.ops import Array, Ops
 from rollstream.graph.scope import Scope, api
@@ -46,6 +47,7 @@ class CategoricalQLoss:
             "discount": DISCOUNT,
             "next_observation": columns_of(self.policy.observation, prefix="next_"),
             "weight": WEIGHT,
+            **noisy_columns(self.policy),
         }
 
     @api
@@ -59,13 +61,16 @@ class CategoricalQLoss:
         discount: Array,
         next_observation: Mapping[str, Array],
         weight: Array,
+        noisy: Mapping[str, Array] | None = None,
     ) -> LossResult:
         """Shapes: all columns [B] (observations [B, ...])."""
         ops, policy, returns = scope.ops, self.policy, scope.ops.constant(self.policy.support)
-        log_probs = policy.q_log_probs(scope, observation=observation)
+        log_probs = policy.q_log_probs(scope, observation=observation, **noise_for(noisy, ONLINE))
         now = chosen(ops, log_probs, policy.action_index(scope, action))
-        best = ops.argmax(policy.q_values(scope.without_gradient(), observation=next_observation))
-        after = ops.exp(chosen(ops, policy.q_log_probs(scope.target(), observation=next_observation), best))
+        best = ops.argmax(policy.q_values(scope.without_gradient(), observation=next_observation, **noise_for(noisy, CHOICE)))
+        after = ops.exp(
+            chosen(ops, policy.q_log_probs(scope.target(), observation=next_observation, **noise_for(noisy, TARGET)), best)
+        )
         target = project(ops, reward[:, None] + discount[:, None] * returns, after, self.policy.support)
         cross_entropy = -ops.sum(target * now, axis=-1)
         entropy = -ops.sum(target * ops.log(ops.clip(target, LEAST, 1.0)), axis=-1)

@@ -12,6 +12,7 @@ from rollstream.graph.losses.columns import DISCOUNT, REWARD, WEIGHT
 from rollstream.graph.losses.conservative import conservative_penalty
 from rollstream.graph.losses.huber import huber
 from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.losses.noisy import CHOICE, ONLINE, TARGET, noise_for, noisy_columns
 from rollstream.graph.losses.policies import ActionValues
 from rollstream.graph.losses.rescaling import compressed, expanded
 from rollstream.graph.ops import Array
@@ -60,6 +61,7 @@ class DoubleQLoss:
             "discount": DISCOUNT,
             "next_observation": columns_of(self.policy.observation, prefix="next_"),
             "weight": WEIGHT,
+            **noisy_columns(self.policy),
         }
 
     @api
@@ -73,14 +75,17 @@ class DoubleQLoss:
         discount: Array,
         next_observation: Mapping[str, Array],
         weight: Array,
+        noisy: Mapping[str, Array] | None = None,
     ) -> LossResult:
         """Shapes: all columns [B] (observations [B, ...]). Rows afterwards: `td_error` [B], with its sign."""
         ops = scope.ops
         taken = self.policy.action_index(scope, action)
-        q_now = self.policy.q_values(scope, observation=observation)
+        q_now = self.policy.q_values(scope, observation=observation, **noise_for(noisy, ONLINE))
         q_tm1 = ops.pick(q_now, taken)
-        best = ops.argmax(self.policy.q_values(scope.without_gradient(), observation=next_observation))
-        q_t = ops.pick(self.policy.q_values(scope.target(), observation=next_observation), best)
+        best = ops.argmax(
+            self.policy.q_values(scope.without_gradient(), observation=next_observation, **noise_for(noisy, CHOICE))
+        )
+        q_t = ops.pick(self.policy.q_values(scope.target(), observation=next_observation, **noise_for(noisy, TARGET)), best)
         target = reward + discount * (expanded(ops, q_t) if self.rescale else q_t)
         td_error = (compressed(ops, target) if self.rescale else target) - q_tm1
         each = huber(ops, td_error, delta=self.huber_delta)

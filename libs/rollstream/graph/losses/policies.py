@@ -14,7 +14,16 @@ from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.scope import Scope
 from rollstream.spaces import Leaf
 
-__all__ = ["ActionValues", "Acts", "AtomValues", "DeterministicActor", "Evaluates", "QuantileValues", "SoftActor"]
+__all__ = [
+    "ActionValues",
+    "Acts",
+    "AtomValues",
+    "DeterministicActor",
+    "DiscreteSoftActor",
+    "Evaluates",
+    "QuantileValues",
+    "SoftActor",
+]
 
 
 class Acts(Protocol):
@@ -51,7 +60,7 @@ class ActionValues(Acts, Protocol):
         """Choice 0 to A-1 of each action, int64 [B]."""
         ...
 
-    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """[B, A]; far below all others where a mask forbids an action."""
         ...
 
@@ -66,7 +75,7 @@ class AtomValues(ActionValues, Protocol):
     @property
     def support(self) -> npt.NDArray[np.float32]: ...
 
-    def q_log_probs(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_log_probs(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """Log-probability of each return after each action, [B, A, K]."""
         ...
 
@@ -74,7 +83,7 @@ class AtomValues(ActionValues, Protocol):
 class QuantileValues(ActionValues, Protocol):
     """Knows K quantiles of the return, at (k + 1/2) / K: `QPolicy` with distribution `quantile`."""
 
-    def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """[B, A, K]."""
         ...
 
@@ -97,6 +106,26 @@ class SoftActor(_Critics, Protocol):
 
     def sample(self, scope: Scope, *, observation: Mapping[str, Array], noise: Mapping[str, Array]) -> Any:
         """(actions by column, log-probability [B]); gradients flow through both."""
+        ...
+
+    def log_alpha(self, scope: Scope) -> Array:
+        """Logarithm of the temperature, a parameter [1]."""
+        ...
+
+
+class DiscreteSoftActor(Acts, Protocol):
+    """A stochastic actor over A choices, twin critics that value them all, and a temperature: `DiscreteSoftActorCritic`."""
+
+    def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
+        """Choice 0 to A-1 of each action, int64 [B]."""
+        ...
+
+    def log_probs(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+        """Log-probability of each choice, [B, A]; gradients flow through."""
+        ...
+
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Two estimates of the value of each choice, [B, A] each."""
         ...
 
     def log_alpha(self, scope: Scope) -> Array:

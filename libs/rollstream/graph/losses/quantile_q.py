@@ -15,6 +15,7 @@ from rollstream.graph.losses.chosen import chosen
 from rollstream.graph.losses.columns import DISCOUNT, REWARD, WEIGHT
 from rollstream.graph.losses.huber import huber
 from rollstream.graph.losses.loss import LossResult
+from rollstream.graph.losses.noisy import CHOICE, ONLINE, TARGET, noise_for, noisy_columns
 from rollstream.graph.losses.policies import QuantileValues
 from rollstream.graph.ops import Array, Ops
 from rollstream.graph.scope import Scope, api
@@ -53,6 +54,7 @@ class QuantileQLoss:
             "discount": DISCOUNT,
             "next_observation": columns_of(self.policy.observation, prefix="next_"),
             "weight": WEIGHT,
+            **noisy_columns(self.policy),
         }
 
     @api
@@ -66,13 +68,14 @@ class QuantileQLoss:
         discount: Array,
         next_observation: Mapping[str, Array],
         weight: Array,
+        noisy: Mapping[str, Array] | None = None,
     ) -> LossResult:
         """Shapes: all columns [B] (observations [B, ...]). Rows afterwards: `td_error` [B], of the mean, with its sign."""
         ops, policy = scope.ops, self.policy
-        quantiles = policy.q_quantiles(scope, observation=observation)
+        quantiles = policy.q_quantiles(scope, observation=observation, **noise_for(noisy, ONLINE))
         now = chosen(ops, quantiles, policy.action_index(scope, action))
-        best = ops.argmax(policy.q_values(scope.without_gradient(), observation=next_observation))
-        after = chosen(ops, policy.q_quantiles(scope.target(), observation=next_observation), best)
+        best = ops.argmax(policy.q_values(scope.without_gradient(), observation=next_observation, **noise_for(noisy, CHOICE)))
+        after = chosen(ops, policy.q_quantiles(scope.target(), observation=next_observation, **noise_for(noisy, TARGET)), best)
         target = reward[:, None] + discount[:, None] * after
         each = quantile_huber(ops, target, now, delta=self.huber_delta)
         q_value = ops.mean(ops.stop_gradient(now), axis=-1)

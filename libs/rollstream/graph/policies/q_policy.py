@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from rollstream.graph.components.atoms import Atoms
 from rollstream.graph.components.dense import Dense
 from rollstream.graph.components.dueling import Dueling
 from rollstream.graph.components.image import Channels
+from rollstream.graph.components.noisy_dense import Layer, NoisyDense, dense, drawn, split_noise
 from rollstream.graph.components.preprocessing import Preprocessing
 from rollstream.graph.components.quantiles import Quantiles
 from rollstream.graph.components.torso import Convolutions, Torso
@@ -27,10 +28,16 @@ from rollstream.graph.policies.seen import observe, observe_apis, observe_argume
 from rollstream.graph.scope import Scope, api
 from rollstream.spaces import Column, Leaf
 
-__all__ = ["Distribution", "QPolicy"]
+__all__ = ["NOISY", "Q_MAX", "Q_TAKEN", "Distribution", "QPolicy"]
 
 Distribution: TypeAlias = Literal["c51", "quantile"]
 """How the return of an action is distributed: probabilities of fixed returns, or returns of fixed probability."""
+
+NOISY = "noisy"
+"""Noise of the weights, [B, W] standard normal, of a policy that has noisy layers."""
+
+Q_TAKEN, Q_MAX = "q_taken", "q_max"
+"""Columns of a policy that tells its values: of the action that was taken, and of the best one."""
 
 DISTRIBUTED: Mapping[Distribution | None, tuple[str, ...]] = {None: (), "c51": ("q_log_probs",), "quantile": ("q_quantiles",)}
 """The API that gives the distribution."""
@@ -48,6 +55,9 @@ class QPolicy:
         distribution: the head gives the distribution of the return, of which action values are the means.
         atoms, low, high: of the distribution: how many numbers an action has; and for c51, the range of returns.
         preprocessing: in front of the torso.
+        noisy: the head's layers and the last hidden one (where there are two or more) are `NoisyDense`, for exploration; `act` and
+            losses draw, `greedy` and `q_values` without noise take the means.
+        tells_values: `act` also gives the columns `q_taken` and `q_max`, for whoever computes first priorities in actors.
     """
 
     observation: tuple[Leaf, ...]
@@ -63,8 +73,12 @@ class QPolicy:
     low: float = -10.0
     high: float = 10.0
     preprocessing: Preprocessing | None = None
+    noisy: bool = False
+    tells_values: bool = False
 
     def __post_init__(self) -> None:
+        if self.noisy and not self.hidden:
+            raise ConfigError("QPolicy: noisy layers need hidden layers in front of them; give hidden at least one width")
         if len(self.actions) != 1:
             names = ", ".join(leaf.name for leaf in self.actions)
             raise SpaceError(
@@ -93,6 +107,7 @@ class QPolicy:
             return {
                 "observation": observation,
                 "noise": Input(name="noise", shape=(2,), role="noise"),
+                **{item.name: replace(item, role="noise") for item in self.noise},
                 "epsilon": Input(name="epsilon", role="scalar", low=0.0, high=1.0),
             }
         return {"observation": observation}
@@ -104,8 +119,14 @@ class QPolicy:
 
     @property
     def extra_columns(self) -> tuple[Column, ...]:
-        """Rows need nothing besides."""
-        return ()
+        """What `act` gives besides the action, and rows must hold."""
+        return tuple(Column(name=name, dtype="<f4") for name in (Q_TAKEN, Q_MAX)) if self.tells_values else ()
+
+    @cached_property
+    def noise(self) -> tuple[Input, ...]:
+        """What the weights are drawn with, for losses; empty without noisy layers."""
+        sizes = self._noise_sizes
+        return (Input(name=NOISY, shape=(sum(sizes),), noise="normal", low=-2.0, high=2.0),) if sizes else ()
 
     @property
     def memory(self) -> tuple[Column, ...]:
@@ -122,41 +143,53 @@ class QPolicy:
         return value_to_index(scope.ops, self.action, action[self.action.name])
 
     @api
-    def act(self, scope: Scope, *, observation: Mapping[str, Array], noise: Array, epsilon: Array) -> dict[str, Array]:
-        """The action [B].
+    def act(
+        self,
+        scope: Scope,
+        *,
+        observation: Mapping[str, Array],
+        noise: Array,
+        epsilon: Array,
+        noisy: Array | None = None,
+    ) -> dict[str, Array]:
+        """The action [B], and what `extra_columns` names.
 
-        Shapes: noise [B, 2] uniform in [0, 1): whether to explore, and where to; epsilon [B], one for each environment.
+        Shapes: noise [B, 2] uniform in [0, 1): whether to explore, and where to; epsilon [B], one for each environment; noisy [B, W].
         """
         ops = scope.ops
         allowed = ops.constant(np.zeros((1, choices(self.action)), np.float32))
         for mask in self.masks.of(observation).values():
             allowed = categorical.masked(ops, ops.to_float(mask) * 0.0, mask)
-        index = epsilon_greedy.sample(ops, self._action_values(scope, observation), ops.log_softmax(allowed), noise, epsilon)
-        return {self.action.name: index_to_value(self.action, index)}
+        values = self._action_values(scope, observation, noisy)
+        index = epsilon_greedy.sample(ops, values, ops.log_softmax(allowed), noise, epsilon)
+        action = {self.action.name: index_to_value(self.action, index)}
+        return {**action, Q_TAKEN: ops.pick(values, index), Q_MAX: ops.max(values)} if self.tells_values else action
 
     @api
     def greedy(self, scope: Scope, *, observation: Mapping[str, Array]) -> dict[str, Array]:
         """The action of highest value [B]."""
-        return {self.action.name: index_to_value(self.action, scope.ops.argmax(self._action_values(scope, observation)))}
+        return {self.action.name: index_to_value(self.action, scope.ops.argmax(self._action_values(scope, observation, None)))}
 
     @api
-    def q_values(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_values(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """Estimated discounted return of each action, [B, A]."""
-        return self._action_values(scope, observation)
+        return self._action_values(scope, observation, noisy)
 
     @api
-    def q_log_probs(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_log_probs(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """Log-probability of each return in `support` after each action, [B, A, K]. Masks do not matter here."""
         if not isinstance(self._head, Atoms):
             raise ConfigError(f"QPolicy.q_log_probs: needs distribution='c51', this policy has {self.distribution!r}")
-        return self._head.output(scope.child("head"), self._seen(scope, observation))
+        x, noise = self._seen(scope, observation, noisy)
+        return self._head.output(scope.child("head"), x, noise)
 
     @api
-    def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array]) -> Array:
+    def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """The quantiles (k + 1/2) / K of the return after each action, [B, A, K]. Masks do not matter here."""
         if not isinstance(self._head, Quantiles):
             raise ConfigError(f"QPolicy.q_quantiles: needs distribution='quantile', this policy has {self.distribution!r}")
-        return self._head.output(scope.child("head"), self._seen(scope, observation))
+        x, noise = self._seen(scope, observation, noisy)
+        return self._head.output(scope.child("head"), x, noise)
 
     @property
     def support(self) -> npt.NDArray[np.float32]:
@@ -171,32 +204,57 @@ class QPolicy:
         observe(self.preprocessing, scope, observation, weight)
         return {}
 
-    def _action_values(self, scope: Scope, observation: Mapping[str, Array]) -> Array:
-        x, head = self._seen(scope, observation), scope.child("head")
-        values = self._head.values(head, x) if isinstance(self._head, (Atoms, Quantiles)) else self._head.output(head, x)
+    def _action_values(self, scope: Scope, observation: Mapping[str, Array], noisy: Array | None) -> Array:
+        (x, noise), head, place = self._seen(scope, observation, noisy), self._head, scope.child("head")
+        if isinstance(head, (Atoms, Quantiles)):
+            values = head.values(place, x, noise)
+        elif isinstance(head, Dueling):
+            values = head.output(place, x, noise)
+        else:
+            values = drawn(head, place, x, noise)
         for mask in self.masks.of(observation).values():
             values = categorical.masked(scope.ops, values, mask)
         return values
 
-    def _seen(self, scope: Scope, observation: Mapping[str, Array]) -> Array:
-        """What the torso says, [B, F]."""
-        return self._torso.output(scope.child("torso"), seen(self.preprocessing, scope, observation))
+    def _seen(self, scope: Scope, observation: Mapping[str, Array], noisy: Array | None) -> tuple[Array, Array | None]:
+        """What the head sees, [B, F], and its part of the noise."""
+        x = self._torso.output(scope.child("torso"), seen(self.preprocessing, scope, observation))
+        if self._noisy_hidden is None:
+            return x, noisy
+        first = self._noise_sizes[0]
+        mine, rest = split_noise(noisy, (first, sum(self._noise_sizes) - first))
+        return self._noisy_hidden.output(scope.child("noisy"), x, mine), rest
+
+    @cached_property
+    def _noisy_hidden(self) -> NoisyDense | None:
+        if not self.noisy or len(self.hidden) < 2:
+            return None
+        return NoisyDense(features=self.hidden[-1], activation=self.activation)
+
+    @cached_property
+    def _noise_sizes(self) -> tuple[int, ...]:
+        """Of each noisy layer; the hidden one comes first."""
+        if not self.noisy:
+            return ()
+        head, width = self._head, self.hidden[-1]
+        of_head = (width + choices(self.action),) if isinstance(head, Dense | NoisyDense) else head.noise_sizes(width)
+        return of_head if self._noisy_hidden is None else (self.hidden[-2] + width, *of_head)
 
     @cached_property
     def _torso(self) -> Torso:
         return Torso(
             seen_leaves(self.preprocessing, self.observation),
-            hidden=self.hidden,
+            hidden=self.hidden if self._noisy_hidden is None else self.hidden[:-1],
             activation=self.activation,
             convolutions=self.convolutions,
             channels=self.channels,
         )
 
     @cached_property
-    def _head(self) -> Dense | Dueling | Atoms | Quantiles:
+    def _head(self) -> Layer | Dueling | Atoms | Quantiles:
         count = choices(self.action)
         if self.distribution == "c51":
-            return Atoms(actions=count, atoms=self.atoms, low=self.low, high=self.high, dueling=self.dueling)
+            return Atoms(actions=count, atoms=self.atoms, low=self.low, high=self.high, dueling=self.dueling, noisy=self.noisy)
         if self.distribution == "quantile":
-            return Quantiles(actions=count, quantiles=self.atoms)
-        return Dueling(actions=count) if self.dueling else Dense(features=count, gain=1.0)
+            return Quantiles(actions=count, quantiles=self.atoms, noisy=self.noisy)
+        return Dueling(actions=count, noisy=self.noisy) if self.dueling else dense(features=count, gain=1.0, noisy=self.noisy)

@@ -104,3 +104,45 @@ def test_what_the_head_does_not_know_is_refused(policy: QPolicy, box: Callable[.
 def test_indices_of_actions_are_counted_from_the_start(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
     policy = QPolicy((box(1),), (discrete(3, start=-1),), hidden=())
     assert policy.action_index(Scope(NumpyOps()), {"action": np.array([-1, 1])}).tolist() == [0, 2]
+
+
+NOISY: Any = [
+    {"hidden": (8,)},
+    {"hidden": (8, 6)},
+    {"hidden": (8, 6), "dueling": True},
+    {"hidden": (8, 6), "distribution": "c51", "atoms": 5, "dueling": True},
+    {"hidden": (8,), "distribution": "c51", "atoms": 5},
+    {"hidden": (8, 6), "distribution": "quantile", "atoms": 5},
+]
+
+
+@pytest.mark.parametrize("settings", NOISY)
+def test_modes_agree_on_noisy_policies(settings: dict[str, Any], box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    component_test(QPolicy((box(3),), (discrete(4),), noisy=True, **settings), modes=("numpy", "torch"))
+
+
+def test_noisy_policies_explore_without_epsilon_and_are_greedy_by_their_means(
+    box: Callable[..., Leaf], discrete: Callable[..., Leaf], generator: np.random.Generator
+) -> None:
+    acting = build_acting(QPolicy((box(1),), (discrete(4),), hidden=(8, 8), noisy=True), batch=ROWS)
+    acting.load(acting.layout.init(3))
+    actions = acting.act(OBSERVATION, generator, epsilon=0.0)["action"]
+    assert len(set(actions.tolist())) > 1, "the same observation in every row, and noise of its own in each"
+    assert len(set(acting.greedy(OBSERVATION)["action"].tolist())) == 1
+
+
+def test_a_noisy_policy_without_hidden_layers_is_refused(box: Callable[..., Leaf], discrete: Callable[..., Leaf]) -> None:
+    with pytest.raises(ConfigError, match="noisy layers need hidden layers in front of them; give hidden at least one width"):
+        QPolicy((box(1),), (discrete(4),), hidden=(), noisy=True)
+
+
+def test_a_policy_that_tells_its_values_gives_those_of_the_action_and_of_the_best(
+    box: Callable[..., Leaf], discrete: Callable[..., Leaf], generator: np.random.Generator
+) -> None:
+    policy = QPolicy((box(1),), (discrete(4),), hidden=(), tells_values=True)
+    acting = build_acting(policy, batch=ROWS)
+    acting.load(acting.layout.join({"head.weight": np.array([[0, 1, 2, -1]], np.float32), "head.bias": np.zeros(4, np.float32)}))
+    out = acting.act(OBSERVATION, generator, epsilon=1.0)
+    assert [column.name for column in policy.extra_columns] == ["q_taken", "q_max"]
+    assert out["q_max"].tolist() == [2.0] * ROWS
+    assert out["q_taken"].tolist() == np.array([0.0, 1.0, 2.0, -1.0])[out["action"]].tolist()
