@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rollstream.acting import ActorProcess, Policy
+from rollstream.acting import ActorPlace, ActorProcess
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
+from rollstream.algorithms.policies import make_policy
 from rollstream.config import ExperimentSpec
 from rollstream.edges import EdgeWriter
 from rollstream.envs import Collector, VectorEnvironment, make_environment
 from rollstream.errors import EnvironmentFault, FlowError, NonFiniteError
 from rollstream.flow import ActorFragment, Description, starting_environments
 from rollstream.flow.rates import Rates, actor_work
-from rollstream.graph import build_acting
 from rollstream.metrics import Counters, Waits
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import RowSpec, row_spec
@@ -95,12 +95,8 @@ class Work:
         )
         rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
         flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
-        policy = Policy(
-            acting=build_acting(agent.policy, batch=environment.envs),
-            actions=agent.actions,
-            extra=agent.extra_columns,
-            generator=child_generator(seed, "exploration"),
-        )
+        place = ActorPlace(ordinal=self._assignment.ordinal, actors=spec.actors)
+        policy = make_policy(agent, envs=environment.envs, generator=child_generator(seed, "exploration"), place=place)
         with starting_environments(flow, actor=self._life.member):
             source = Collector(environment, row_spec=rows, policy=policy, clock=self._life.clock)
         side = ActorProcess(
@@ -109,7 +105,7 @@ class Work:
             source=source,
             policy=policy,
             weights=WeightStore(self._store, experiment=self._assignment.experiment),
-            sink=lambda table, rule: self._sink(agent, rows, table, rule, environment.envs),
+            sink=lambda table, rule, environments: self._sink(agent, rows, table, rule, environments),
             agent=agent,
             seed=seed,
         )

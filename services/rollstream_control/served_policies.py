@@ -21,9 +21,9 @@ import numpy as np
 from rollstream.acting import Policy
 from rollstream.algorithms import make_agent
 from rollstream.algorithms.agent import Agent
+from rollstream.algorithms.policies import make_policy
 from rollstream.config import EnvironmentSpec, ExperimentSpec
 from rollstream.errors import EnvironmentFault
-from rollstream.graph import build_acting
 from rollstream.seeding import child_generator
 from rollstream.spaces import Columns, Leaf, columns_from_json, json_from_columns
 from rollstream.store import Store
@@ -188,9 +188,7 @@ class ServedPolicies:
 
 def _serve(agent: Agent, batch: int) -> _Served:
     generator = child_generator(0, "act")
-    policy = Policy(
-        acting=build_acting(agent.policy, batch=batch), actions=agent.actions, extra=agent.extra_columns, generator=generator
-    )
+    policy = make_policy(agent, envs=batch, generator=generator)
     return _Served(policy=policy, generator=generator)
 
 

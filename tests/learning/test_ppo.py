@@ -135,5 +135,5 @@ class _Board:
         return self.newest if self.newest is not None and self.newest.version > than else None
 
 
-def _no_table(table: str, rule: Any) -> Any:
+def _no_table(table: str, rule: Any, environments: int) -> Any:
     raise AssertionError(f"PPO has no table {table}")

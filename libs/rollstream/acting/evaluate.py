@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rollstream.acting.policy import Policy
+from rollstream.acting.policy_set import PolicySet
 from rollstream.envs import VectorEnvironment
 from rollstream.errors import ConfigError
 from rollstream.spaces import Columns, Episodes
@@ -15,7 +16,7 @@ MAX_STEPS = 1_000_000
 """Vector steps after which an evaluation gives up: an environment without an episode end would never finish."""
 
 
-def evaluate(policy: Policy, environment: VectorEnvironment, *, episodes: int) -> Episodes:
+def evaluate(policy: Policy | PolicySet, environment: VectorEnvironment, *, episodes: int) -> Episodes:
     """Play `episodes` episodes with the most probable actions; each copy of the environment plays its equal share.
 
     Taking equally many from each copy keeps short episodes from being counted more often than long ones.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.acting.policy import SCALAR_PREFIX, Policy, Weights, WeightSource
+from rollstream.acting.policy_set import PolicySet
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
 from rollstream.flow.sides import StoreResult
@@ -54,7 +55,8 @@ class ActorProcess:
         actor: its id, which stands in messages and errors.
         agent: the algorithm, for steps that compute with it; None: there are none.
         seed: this actor's own; generators derive from it.
-        sink: opens the writer of a table, once per table and item rule.
+        sink: opens the writer of a table, once per table and item rule, for so many environments (agents that a policy plays count
+            as one each).
     """
 
     def __init__(
@@ -63,9 +65,9 @@ class ActorProcess:
         actor: str,
         clock: Clock,
         source: RolloutSource,
-        policy: Policy,
+        policy: Policy | PolicySet,
         weights: WeightSource,
-        sink: Callable[[str, Any], TableSink],
+        sink: Callable[[str, Any, int], TableSink],
         agent: Any = None,
         seed: int = 0,
     ) -> None:
@@ -130,12 +132,14 @@ class ActorProcess:
     def restart(self) -> None:
         self._source.restart()
 
-    def values(self, observation: Columns) -> npt.NDArray[np.float32]:
+    def values(self, observation: Columns, *, policy: str = "") -> npt.NDArray[np.float32]:
+        if isinstance(self._policy, PolicySet):
+            return self._policy.values(observation, policy=policy)
         return self._policy.values(observation)
 
     def store(self, table: str, rule: Any, rollout: Rollout) -> StoreResult:
         if table not in self._sinks:
-            self._sinks[table] = self._sink(table, rule)
+            self._sinks[table] = self._sink(table, rule, len(rollout.offsets) - 1)
         written = self._sinks[table].append(rollout)
         return StoreResult(items=written.items, rows=written.rows, waited_s=written.waited_s)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from rollstream.acting import Policy, evaluate
+from rollstream.acting import evaluate
 from rollstream.algorithms.agent import Agent
+from rollstream.algorithms.policies import make_policy
 from rollstream.config import ExperimentSpec
 from rollstream.envs import make_environment
 from rollstream.errors import EnvironmentFault
-from rollstream.graph import build_acting
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import Episodes
 
@@ -52,12 +52,7 @@ def _play(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, allow: S
     envs = _largest_divisor(spec.evaluation_episodes, at_most=MAX_ENVIRONMENTS)
     environment = make_environment(spec.environment, envs=envs, seed=child_seed(spec.seed, "evaluation"), allow=allow)
     try:
-        policy = Policy(
-            acting=build_acting(agent.policy, batch=envs),
-            actions=agent.actions,
-            extra=agent.extra_columns,
-            generator=child_generator(spec.seed, "evaluation"),
-        )
+        policy = make_policy(agent, envs=envs, generator=child_generator(spec.seed, "evaluation"))
         policy.load(weights)
         return evaluate(policy, environment, episodes=spec.evaluation_episodes)
     finally:

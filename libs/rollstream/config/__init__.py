@@ -9,6 +9,7 @@ from rollstream.config.experiment import (
     Phase,
     StopRule,
 )
+from rollstream.config.policies import PolicySettings, agents_by_policy
 
 __all__ = [
     "FINAL_PHASES",
@@ -17,7 +18,9 @@ __all__ = [
     "ExperimentSpec",
     "Frozen",
     "Phase",
+    "PolicySettings",
     "StopRule",
+    "agents_by_policy",
     "load",
     "suggestion",
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from rollstream.errors import ConfigError
 from rollstream.flow.description import Description, Edge
@@ -15,12 +18,14 @@ from rollstream.flow.node import Node
 from rollstream.flow.sides import ActorSide
 from rollstream.flow.step import Bound, Closable
 from rollstream.flow.steps.store_into import STORE_WAITED_METRIC
-from rollstream.spaces import Batch, Episodes, Rollout
+from rollstream.spaces import Batch, Episodes, Flag, Rollout
 
-__all__ = ["DROPPED_METRIC", "ActorFragment", "starting_environments"]
+__all__ = ["AGENT_STEPS_METRIC", "DROPPED_METRIC", "ActorFragment", "starting_environments"]
 
 DROPPED_METRIC = "env_steps_dropped."
 """Prefix of the metrics by which a message tells of environment steps that its actor dropped since its last message."""
+AGENT_STEPS_METRIC = "agent_steps."
+"""Prefix of the metric by which a message tells of the steps that the agents of a policy took."""
 SOURCES = ("rollouts", "generate")
 """Kinds of nodes from which the items of an actor come."""
 
@@ -38,7 +43,8 @@ class ActorFragment:
         self._side = side
         self.edges: tuple[Edge, ...] = description.edges
         self.meters: dict[str, Meter] = {node.name: Meter() for edge in self.edges for node in edge.chain}
-        self._chains = {edge.name: _Chain(edge, side, self.meters) for edge in self.edges}
+        sources = {edge.chain[0].name: _Source(edge.chain[0], side, self.meters) for edge in self.edges}
+        self._chains = {edge.name: _Chain(edge, side, self.meters, sources[edge.chain[0].name]) for edge in self.edges}
 
     @property
     def actor(self) -> str:
@@ -67,8 +73,10 @@ class ActorFragment:
             meter.waits_for = ""
 
     def ready(self, edge: str) -> bool:
-        """Whether `run_once` would not have to wait for room in a table. Asked in inline mode only."""
-        return all(self._side.can_store(node.table) for node in self._chain(edge).edge.chain if node.table)
+        """Whether `run_once` would not have to wait for room in a table, or for an edge that selects from the same source. Asked in
+        inline mode only."""
+        chain = self._chain(edge)
+        return chain.has_items() and all(self._side.can_store(node.table) for node in chain.edge.chain if node.table)
 
     def close(self) -> None:
         """Give back what steps hold."""
@@ -99,22 +107,77 @@ class _Work:
     meter: Meter
 
 
+class _Source:
+    """Where items of this actor come from. Several edges that select from it get each item: the first accounts for its
+    environment steps, for the others it counts none."""
+
+    def __init__(self, node: Node, side: ActorSide, meters: Mapping[str, Meter]) -> None:
+        self.node = node
+        self._side = side
+        self._meter = meters[node.name]
+        self._make = self._maker(side)
+        self._waiting: list[deque[Rollout | Batch]] = []
+
+    def join(self) -> int:
+        """One more edge; returns its place."""
+        self._waiting.append(deque())
+        return len(self._waiting) - 1
+
+    def may_take(self, place: int) -> bool:
+        """Whether the edge at `place` has an item, or all others have taken theirs."""
+        return bool(self._waiting[place]) or not any(self._waiting)
+
+    def take(self, place: int) -> Rollout | Batch:
+        """The next item of the edge at `place`, made now unless another edge had it made."""
+        if not self._waiting[place]:
+            made = self._begin()
+            for other, queue in enumerate(self._waiting):
+                queue.append(made if other == 0 else replace(made, env_steps=0))
+        return self._waiting[place].popleft()
+
+    def close(self) -> None:
+        if isinstance(self._make, Closable):
+            self._make.close()
+
+    def _maker(self, side: ActorSide) -> Bound:
+        """What makes an item when it is called with None."""
+        if self.node.step is not None:
+            return self.node.step.bind(side)
+        steps = int(self.node.settings["steps"] or 1)
+        return lambda nothing: side.collect(steps=steps)
+
+    def _begin(self) -> Rollout | Batch:
+        clock = self._side.clock
+        began_s = clock.monotonic_s()
+        try:
+            made = self._make(None)
+        except Exception as error:
+            raise_at_operator(error, self.node, actor=self._side.actor)
+        if not isinstance(made, (Rollout, Batch)):
+            what = f"gave a {type(made).__name__}; a source in the actor makes a rollstream.spaces.Batch"
+            raise broken(self.node, what, actor=self._side.actor)
+        self._meter.busy_s += clock.monotonic_s() - began_s
+        self._meter.items += 1
+        self._meter.env_steps += made.env_steps
+        return made
+
+
 class _Chain:
     """The steps of one edge, bound to this actor."""
 
-    def __init__(self, edge: Edge, side: ActorSide, meters: Mapping[str, Meter]) -> None:
+    def __init__(self, edge: Edge, side: ActorSide, meters: Mapping[str, Meter], source: _Source) -> None:
         self.edge = edge
         self._side = side
         self._sequence = 0
         self._dropped: dict[str, int] = {}
         self._dropped_episodes: list[Episodes] = []
-        self._source = edge.chain[0]
-        self._source_meter = meters[self._source.name]
-        self._make = self._maker(side)
+        self._agent_steps: dict[str, int] = {}
+        self._source = source
+        self._place = source.join()
         self._work = [_Work(node, node.step.bind(side), meters[node.name]) for node in edge.chain[1:] if node.step is not None]
 
     def run_once(self) -> Batch | None:
-        made = self._begin()
+        made = self._source.take(self._place)
         item: Any = made
         for work in self._work:
             result = self._apply(work, item)
@@ -125,8 +188,10 @@ class _Chain:
                 continue
             require_conserved(work.node, item, result, actor=self._side.actor)
             item = result
+            if isinstance(item, Rollout) and item.policy:
+                self._count_agents(item)
         if not isinstance(item, Batch):
-            last = self._work[-1].node if self._work else self._source
+            last = self._work[-1].node if self._work else self._source.node
             raise broken(
                 last,
                 f"gave a {type(item).__name__}, but an edge sends batches; "
@@ -135,32 +200,18 @@ class _Chain:
             )
         return self._message(item)
 
+    def has_items(self) -> bool:
+        return self._source.may_take(self._place)
+
     def close(self) -> None:
-        for bound in (self._make, *(work.bound for work in self._work)):
-            if isinstance(bound, Closable):
-                bound.close()
+        self._source.close()
+        for work in self._work:
+            if isinstance(work.bound, Closable):
+                work.bound.close()
 
-    def _maker(self, side: ActorSide) -> Bound:
-        """What makes an item of the source when it is called with None."""
-        if self._source.step is not None:
-            return self._source.step.bind(side)
-        steps = int(self._source.settings["steps"] or 1)
-        return lambda nothing: side.collect(steps=steps)
-
-    def _begin(self) -> Rollout | Batch:
-        clock = self._side.clock
-        began_s = clock.monotonic_s()
-        try:
-            made = self._make(None)
-        except Exception as error:
-            raise_at_operator(error, self._source, actor=self._side.actor)
-        if not isinstance(made, (Rollout, Batch)):
-            what = f"gave a {type(made).__name__}; a source in the actor makes a rollstream.spaces.Batch"
-            raise broken(self._source, what, actor=self._side.actor)
-        self._source_meter.busy_s += clock.monotonic_s() - began_s
-        self._source_meter.items += 1
-        self._source_meter.env_steps += made.env_steps
-        return made
+    def _count_agents(self, rollout: Rollout) -> None:
+        steps = int(np.count_nonzero(rollout.rows["flags"] & Flag.FINAL == 0))
+        self._agent_steps[rollout.policy] = self._agent_steps.get(rollout.policy, 0) + steps
 
     def _apply(self, work: _Work, item: Any) -> Any:
         clock = self._side.clock
@@ -189,4 +240,10 @@ class _Chain:
             episodes = Episodes.concatenate([*self._dropped_episodes, episodes])
             self._dropped.clear()
             self._dropped_episodes.clear()
+        if self._agent_steps:
+            metrics = {
+                **metrics,
+                **{f"{AGENT_STEPS_METRIC}{policy}": float(count) for policy, count in self._agent_steps.items()},
+            }
+            self._agent_steps.clear()
         return replace(batch, actor=self._side.actor, sequence=self._sequence, metrics=metrics, episodes=episodes)

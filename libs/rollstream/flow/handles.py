@@ -85,14 +85,14 @@ class TableHandle:
 class LearnerHandle:
     """The learner of an experiment: its verbs as steps."""
 
-    def update(self) -> Step:
-        """Update the weights with every batch."""
-        return update()
+    def update(self, *, policy: str = "") -> Step:
+        """Update the weights (of `policy`, where there are several) with every batch."""
+        return update(policy)
 
     def publish(self, *, every_updates: int = 1) -> Step:
         """Publish the weights once `every_updates` updates have passed since the last time."""
         return publish(every_updates=every_updates)
 
-    def sync_target(self, *, every_updates: int) -> Step:
-        """Copy the weights to the target network once `every_updates` updates have passed since the last time."""
-        return sync_target(every_updates=every_updates)
+    def sync_target(self, *, every_updates: int, policy: str = "") -> Step:
+        """Copy the weights (of `policy`) to the target network once `every_updates` updates have passed since the last time."""
+        return sync_target(every_updates=every_updates, policy=policy)

@@ -19,6 +19,7 @@ class InlineEdge:
         self._fragments = tuple(fragments)
         self._in_flight = in_flight
         self._unused = {fragment.actor: 0 for fragment in fragments}
+        self._barrier = any(edge.barrier for fragment in fragments for edge in fragment.edges if edge.name == name)
         self._turn = 0
 
     def next(self, timeout_s: float) -> Batch | None:
@@ -48,8 +49,8 @@ class InlineEdge:
         return set(self._unused)
 
     def ready(self) -> bool:
-        """Whether `next` has an actor to run."""
-        return any(self._can_run(fragment) for fragment in self._fragments)
+        """Whether `next` has an actor to run; of a barrier, whether a whole round can run."""
+        return (all if self._barrier else any)(self._can_run(fragment) for fragment in self._fragments)
 
     def _can_run(self, fragment: ActorFragment) -> bool:
         return self._unused[fragment.actor] < self._in_flight and fragment.ready(self._name)

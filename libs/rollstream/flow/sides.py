@@ -72,8 +72,8 @@ class ActorSide(Protocol):
         actor's ordinal and the count of its restarts, so a restarted actor draws fresh ones."""
         ...
 
-    def values(self, observation: Columns) -> npt.NDArray[np.float32]:
-        """Values [N] of N observations by the weights that acted in the last rollout."""
+    def values(self, observation: Columns, *, policy: str = "") -> npt.NDArray[np.float32]:
+        """Values [N] of N observations by the weights (of `policy`) that acted in the last rollout."""
         ...
 
     def store(self, table: str, rule: Any, rollout: Rollout) -> StoreResult:
@@ -123,24 +123,24 @@ class LearnerSide(Protocol):
         """Version of the newest published weights."""
         ...
 
-    def updates(self) -> int:
-        """Optimizer steps so far."""
+    def updates(self, *, policy: str = "") -> int:
+        """Optimizer steps so far (of `policy` alone, where one is named)."""
         ...
 
     def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
         """The learner's end of the edge called `edge`."""
         ...
 
-    def learn(self, batch: Batch) -> Batch:
-        """Update the weights with `batch`; returns it with `metrics` and, for replay, a `td_error` column."""
+    def learn(self, batch: Batch, *, policy: str = "") -> Batch:
+        """Update the weights (of `policy`) with `batch`; returns it with `metrics` and, for replay, a `td_error` column."""
         ...
 
     def publish(self) -> int:
         """Publish the weights; returns their version."""
         ...
 
-    def sync_target(self) -> None:
-        """Copy the weights to the target network."""
+    def sync_target(self, *, policy: str = "") -> None:
+        """Copy the weights (of `policy`) to the target network."""
         ...
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:

@@ -118,7 +118,7 @@ class ToyActor:
             ),
         )
 
-    def values(self, observation: Columns) -> npt.NDArray[np.float32]:
+    def values(self, observation: Columns, *, policy: str = "") -> npt.NDArray[np.float32]:
         """0.5 for each environment."""
         return np.full(len(observation["observation"]), 0.5, np.float32)
 
@@ -220,14 +220,14 @@ class ToyLearner:
     def version(self) -> int:
         return self.published
 
-    def updates(self) -> int:
+    def updates(self, *, policy: str = "") -> int:
         return self.updated
 
     def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
         assert self.edges is not None
         return self.edges(edge, in_flight)
 
-    def learn(self, batch: Batch) -> Batch:
+    def learn(self, batch: Batch, *, policy: str = "") -> Batch:
         """Remember the batch, count `updates_each` updates."""
         self.learned.append(batch)
         self.updated += self.updates_each
@@ -238,7 +238,7 @@ class ToyLearner:
         self.published += 1
         return self.published
 
-    def sync_target(self) -> None:
+    def sync_target(self, *, policy: str = "") -> None:
         self.synced += 1
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:

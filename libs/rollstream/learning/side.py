@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rollstream.clock import Clock
 from rollstream.flow.sides import EdgeSource
 from rollstream.learning.agent import LearningAgent
+from rollstream.learning.policies import PolicyLearners, learner_of
 from rollstream.metrics import Counters
 from rollstream.spaces import Batch
 
@@ -52,7 +53,8 @@ class WaitRecorder(Protocol):
 class LearnerProcess:
     """Implements `rollstream.flow.sides.LearnerSide` for one experiment.
 
-    Nothing here is locked: the flow's branches stand still while a checkpoint is made (`Runner`), and one branch learns.
+    The flow's branches stand still while a checkpoint is made (`Runner`). One branch learns and publishes at a time; branches that
+    learn different policies take turns.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class LearnerProcess:
         self._edge = edge
         self._tables = tables
         self._version = version
+        self._turn = threading.RLock()
 
     @property
     def clock(self) -> Clock:
@@ -94,15 +97,16 @@ class LearnerProcess:
     def version(self) -> int:
         return self._version
 
-    def updates(self) -> int:
-        return self._counters.value("updates")
+    def updates(self, *, policy: str = "") -> int:
+        return self._counters.value("updates", reason=policy)
 
     def messages(self, edge: str, *, in_flight: int) -> EdgeSource:
         return self._edge(edge, in_flight)
 
-    def learn(self, batch: Batch) -> Batch:
-        learned = self._agent.learn(batch, env_steps=self._env_steps())
-        self._counters.add("updates", learned.updates)
+    def learn(self, batch: Batch, *, policy: str = "") -> Batch:
+        with self._turn:
+            learned = learner_of(self._agent, policy).learn(batch, env_steps=self._env_steps())
+        self._counters.add("updates", learned.updates, reason=policy)
         self._counters.add("updates_skipped", int(learned.metrics.get("skipped_updates", 0)))
         if self.first_update_wall_s is None:
             self.first_update_wall_s = self._clock.wall_s()
@@ -114,12 +118,13 @@ class LearnerProcess:
             actor=batch.actor,
             sequence=batch.sequence,
             episodes=batch.episodes,
-            metrics={**batch.metrics, **learned.metrics},
+            metrics={**batch.metrics, **_named(learned.metrics, policy)},
         )
 
     def publish(self) -> int:
-        self._weights.publish(self._version + 1, self.tensors())
-        self._version += 1
+        with self._turn:
+            self._weights.publish(self._version + 1, self.tensors())
+            self._version += 1
         self._counters.add("publications")
         return self._version
 
@@ -127,15 +132,17 @@ class LearnerProcess:
         """What would be published now."""
         return self._agent.tensors(env_steps=self._env_steps())
 
-    def sync_target(self) -> None:
-        self._agent.sync_target()
+    def sync_target(self, *, policy: str = "") -> None:
+        with self._turn:
+            learner_of(self._agent, policy).sync_target()
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
         source = self._tables[table]
         source.learner_version = self._version
         sample = source.sample(batch_items=batch_items, deadline_s=deadline_s)
         self._counters.add("items_sampled", len(sample.keys))
-        columns = self._agent.columns(sample, env_steps=self._env_steps())
+        owner = self._agent.tables.get(table, "") if isinstance(self._agent, PolicyLearners) else ""
+        columns = learner_of(self._agent, owner).columns(sample, env_steps=self._env_steps())
         acted = sample.rows["version"][:, sample.core_start]
         return Batch(
             columns={**columns, "key": sample.keys},
@@ -155,3 +162,8 @@ class LearnerProcess:
 
     def _env_steps(self) -> int:
         return self._counters.value("env_steps_sampled")
+
+
+def _named(metrics: Mapping[str, float], policy: str) -> Mapping[str, float]:
+    """Metrics under the name of their policy, so that those of several stand side by side."""
+    return {f"{policy}.{name}": value for name, value in metrics.items()} if policy else metrics

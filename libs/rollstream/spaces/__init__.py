@@ -3,7 +3,7 @@
 Nothing here imports Gymnasium at import time, so processes without environments never load it.
 """
 
-from rollstream.spaces.agents import AgentSpaces, Presence, agents_of, is_multi_agent
+from rollstream.spaces.agents import AgentSpaces, PolicyView, Presence, agents_of, is_multi_agent
 from rollstream.spaces.batch import Batch, Columns, Episodes, Rollout
 from rollstream.spaces.companions import length_name, optional, present_name, ragged
 from rollstream.spaces.flatten import SpaceLayout, flatten, unflatten
@@ -21,6 +21,7 @@ __all__ = [
     "Episodes",
     "Flag",
     "Leaf",
+    "PolicyView",
     "Presence",
     "Rollout",
     "RowSpec",

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from enum import IntFlag
 
 from rollstream.spaces.leaf import Leaf
+from rollstream.spaces.row_spec import RowSpec
 
-__all__ = ["ALL", "REWARDS", "STATE", "STATUS", "AgentSpaces", "Presence", "agents_of", "is_multi_agent"]
+__all__ = ["ALL", "REWARDS", "STATE", "STATUS", "AgentSpaces", "PolicyView", "Presence", "agents_of", "is_multi_agent"]
 
 ALL = "all"
 """Stands where the name of an agent would, for what concerns all of them; no agent may be called so."""
@@ -92,3 +93,20 @@ def _is_of(leaf: Leaf, kind: str, agent: str) -> bool:
 def _alone(name: str) -> str:
     kind, _, *rest = name.split(".")
     return ".".join([kind, *rest])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyView:
+    """What one policy sees of an environment with several agents.
+
+    Attributes:
+        name: of the policy.
+        agents: those that it plays.
+        rows: layout of the rows of one of them.
+        drawn: whether it plays them in some episodes only; then the column `learns` of an agent's row tells.
+    """
+
+    name: str
+    agents: tuple[AgentSpaces, ...]
+    rows: RowSpec
+    drawn: bool = False

@@ -49,6 +49,7 @@ class Rollout:
         version: weights that acted (the rollout uses one version throughout).
         env_steps: transitions in it: rows without FINAL.
         episodes: those that ended in it.
+        policy: whose agents these are, one an "environment"; empty where each environment is one agent.
     """
 
     rows: npt.NDArray[np.void]
@@ -57,6 +58,7 @@ class Rollout:
     version: int
     env_steps: int
     episodes: Episodes
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rollstream import __version__
-from rollstream.acting import ActorProcess, Policy
+from rollstream.acting import ActorPlace, ActorProcess
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
 from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
+from rollstream.algorithms.policies import make_policy
 from rollstream.algorithms.trial import try_out
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import ExperimentSpec
 from rollstream.envs import Collector, VectorEnvironment, make_environment
 from rollstream.errors import ConfigError, EnvironmentFault
 from rollstream.flow import ActorFragment, Description, InlineEdges, Runner, starting_environments
-from rollstream.graph import build_acting
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, JsonLines, Report, Waits, draw_learning_curve, read_json_lines
 from rollstream.seeding import child_generator, child_seed
@@ -172,12 +172,8 @@ def _actor(
     clock: Clock,
 ) -> ActorFragment:
     seed = child_seed(spec.seed, "actor", ordinal, "restart", 0)
-    policy = Policy(
-        acting=build_acting(agent.policy, batch=environment.envs),
-        actions=agent.actions,
-        extra=agent.extra_columns,
-        generator=child_generator(seed, "exploration"),
-    )
+    place = ActorPlace(ordinal=ordinal, actors=spec.actors)
+    policy = make_policy(agent, envs=environment.envs, generator=child_generator(seed, "exploration"), place=place)
     rows = row_spec(environment.observation_leaves, environment.action_leaves, extra=agent.extra_columns)
     actor = f"actor-{ordinal}"
     with starting_environments(flow, actor=actor):
@@ -188,7 +184,7 @@ def _actor(
         source=source,
         policy=policy,
         weights=board,
-        sink=lambda table, rule: tables[table].writer(rule, environments=environment.envs, writer=ordinal + 1),
+        sink=lambda table, rule, environments: tables[table].writer(rule, environments=environments, writer=ordinal + 1),
         agent=agent,
         seed=seed,
     )

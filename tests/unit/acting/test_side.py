@@ -46,7 +46,7 @@ class Actor:
             source=Collector(self.environment, row_spec=rows, policy=policy, clock=FakeClock()),
             policy=policy,
             weights=self.board,
-            sink=lambda table, rule: pytest.fail("no table"),
+            sink=lambda table, rule, environments: pytest.fail("no table"),
             agent=agent,
             seed=seed,
         )

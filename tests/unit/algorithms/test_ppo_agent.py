@@ -153,7 +153,7 @@ class Training:
             source=Collector(environment, row_spec=rows, policy=self.policy, clock=FakeClock()),
             policy=self.policy,
             weights=self._board,
-            sink=lambda table, rule: pytest.fail("PPO has no table"),
+            sink=lambda table, rule, environments: pytest.fail("PPO has no table"),
         )
         self._estimate = advantages(discount=self.config.discount, gae_lambda=1.0).bind(self._side)
         self._version = 0

@@ -18,7 +18,7 @@ Observations = dict[str, npt.NDArray[Any]]
 Infos = dict[str, dict[str, Any]]
 Outcome = tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]
 
-MOVES = np.array([[0, 0], [0, 1], [0, -1], [1, 0], [-1, 0]])
+MOVES = ((0, 0), (0, 1), (0, -1), (1, 0), (-1, 0))
 """Stay, and the four neighbours."""
 
 
@@ -88,9 +88,9 @@ class Meeting:
         self.agents: list[str] = []
         self.state_space = spaces.Box(-1, 1, (agents,), np.float32)
         self._length, self._limit = length, steps
-        self._posts = np.linspace(0, length - 1, agents).round().astype(np.int64)
+        self._posts = set(np.linspace(0, length - 1, agents).round().astype(int).tolist())
         self._generator = np.random.default_rng(0)
-        self._at = np.zeros(agents, np.int64)
+        self._at = [0] * agents
         self._step = 0
 
     def observation_space(self, agent: str) -> Any:
@@ -100,22 +100,24 @@ class Meeting:
         return spaces.Discrete(3)
 
     def state(self) -> npt.NDArray[np.float32]:
-        return (2.0 * self._at / (self._length - 1) - 1.0).astype(np.float32)
+        return np.array(self._scaled(0), np.float32)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
         if seed is not None:
             self._generator = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
-        self._at = self._generator.integers(0, self._length, len(self.possible_agents))
+        self._at = self._generator.integers(0, self._length, len(self.possible_agents)).tolist()
         self._step = 0
         return self._observe(), {}
 
     def step(self, actions: Mapping[str, Any]) -> Outcome:
-        moves = np.array([int(actions[agent]) - 1 for agent in self.possible_agents])
-        self._at = np.clip(self._at + moves, 0, self._length - 1)
+        last = self._length - 1
+        moved = [at + int(actions[agent]) - 1 for agent, at in zip(self.possible_agents, self._at, strict=True)]
+        self._at = [min(max(at, 0), last) for at in moved]
         self._step += 1
-        covered = float(np.isin(self._posts, self._at).mean())
-        pairs = len(self._at) - len(np.unique(self._at))
+        taken = set(self._at)
+        covered = len(taken & self._posts) / len(self._posts)
+        pairs = len(self._at) - len(taken)
         over = self._step >= self._limit
         observations = self._observe()
         self.agents = [] if over else self.agents
@@ -126,7 +128,12 @@ class Meeting:
         """Nothing is held."""
 
     def _observe(self) -> Observations:
-        return {agent: np.roll(self.state(), -index) for index, agent in enumerate(self.possible_agents)}
+        return {agent: np.array(self._scaled(index), np.float32) for index, agent in enumerate(self.possible_agents)}
+
+    def _scaled(self, first: int) -> list[float]:
+        """Where all are, between -1 and 1, beginning with the agent `first`."""
+        scaled = [2.0 * at / (self._length - 1) - 1.0 for at in self._at]
+        return [*scaled[first:], *scaled[:first]]
 
 
 class Pursuit:
@@ -145,7 +152,7 @@ class Pursuit:
         self.agents: list[str] = []
         self._size, self._limit = size, steps
         self._generator = np.random.default_rng(0)
-        self._at = np.zeros((2, 2), np.int64)
+        self._at = [(0, 0), (0, 1)]
         self._step = 0
 
     def observation_space(self, agent: str) -> Any:
@@ -158,18 +165,21 @@ class Pursuit:
         if seed is not None:
             self._generator = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
-        places = self._generator.choice(self._size * self._size, 2, replace=False)
-        self._at = np.stack([places // self._size, places % self._size], axis=1)
+        places = self._generator.choice(self._size * self._size, 2, replace=False).tolist()
+        self._at = [divmod(place, self._size) for place in places]
         self._step = 0
         return self._observe(), {}
 
     def step(self, actions: Mapping[str, Any]) -> Outcome:
-        before = self._at.copy()
-        moves = MOVES[[int(actions[agent]) for agent in self.possible_agents]]
-        self._at = np.clip(self._at + moves, 0, self._size - 1)
+        before, last = self._at, self._size - 1
+        moves = [MOVES[int(actions[agent])] for agent in self.possible_agents]
+        self._at = [
+            (min(max(row + down, 0), last), min(max(column + right, 0), last))
+            for (row, column), (down, right) in zip(before, moves, strict=True)
+        ]
         self._step += 1
-        crossed = (self._at[0] == before[1]).all() and (self._at[1] == before[0]).all()
-        met = bool((self._at[0] == self._at[1]).all() or crossed)
+        crossed = self._at[0] == before[1] and self._at[1] == before[0]
+        met = self._at[0] == self._at[1] or crossed
         over = met or self._step >= self._limit
         gain = 0.0 if not over else 1.0 if met else -1.0
         observations = self._observe()
@@ -184,9 +194,10 @@ class Pursuit:
         left = 1.0 - self._step / self._limit
         found = {}
         for index, agent in enumerate(self.possible_agents):
-            own, other = self._at[index], self._at[1 - index]
-            numbers = [*(2.0 * own / scale - 1.0), *((other - own) / scale), left, float(index)]
-            found[agent] = np.array(numbers, np.float32)
+            (row, column), (other_row, other_column) = self._at[index], self._at[1 - index]
+            place = (2.0 * row / scale - 1.0, 2.0 * column / scale - 1.0)
+            towards = ((other_row - row) / scale, (other_column - column) / scale)
+            found[agent] = np.array((*place, *towards, left, float(index)), np.float32)
         return found
 
 

@@ -17,16 +17,17 @@ __all__ = ["EveryUpdates", "require_interval"]
 class EveryUpdates:
     """Passes items on; calls `action` when `every_updates` updates have passed since it last did.
 
-    An item that brought several updates calls it once. The first interval begins with the updates that there were at the start.
+    Updates are those of `policy`, where one is named. An item that brought several updates calls it once. The first interval begins with the updates that there were at the start.
     """
 
     side: LearnerSide
     action: Callable[[], object]
     every_updates: int
     last_updates: int
+    policy: str = ""
 
     def __call__(self, item: Any) -> Any:
-        updates = self.side.updates()
+        updates = self.side.updates(policy=self.policy) if self.policy else self.side.updates()
         if updates - self.last_updates >= self.every_updates:
             self.action()
             self.last_updates = updates

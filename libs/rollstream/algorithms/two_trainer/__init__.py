@@ -1,0 +1,1 @@
+"""Two trainers over one environment: a PPO policy and a DQN policy, each for its own agents."""
