@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rollstream.errors import DeadlineExceeded
@@ -28,14 +29,19 @@ class PatientSink:
         self._wanted = wanted
 
     def append(self, rollout: Rollout) -> Any:
-        """Write `rollout`, after waiting for room, and for Redis to have memory."""
+        """Write `rollout`, after waiting for room, and for Redis to have memory. Its result tells of all the seconds waited."""
+        clock = self._life.clock
+        waited_s = 0.0
         while True:
             if not self._writer.has_room():
+                began_s = clock.monotonic_s()
                 with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
                     self._wait()
+                waited_s += clock.monotonic_s() - began_s
             wanted = self._wanted()
             try:
-                return self._writer.append(rollout, deadline_s=LOOK_S if wanted else None, beyond_bound=not wanted)
+                written = self._writer.append(rollout, deadline_s=LOOK_S if wanted else None, beyond_bound=not wanted)
+                return replace(written, waited_s=written.waited_s + waited_s)
             except DeadlineExceeded:
                 if not wanted:
                     raise

@@ -42,6 +42,7 @@ class Actor:
         self._counters = Counters()
         self._waits = Waits(clock=life.clock)
         self._doing = ""
+        self._work: Work | None = None
 
     def run(self) -> None:
         life, settings = self._life, self._settings
@@ -74,7 +75,8 @@ class Actor:
 
     def _record(self, url: str) -> MemberRecord:
         detail = {"env_steps": float(self._counters.value("env_steps_sampled"))}
-        return member_record(self._life, role="actor", url=url, doing=self._doing, detail=detail)
+        operators = self._work.operators() if self._work is not None else {}
+        return member_record(self._life, role="actor", url=url, doing=self._doing, detail=detail, operators=operators)
 
     def _serve(self, assignment: Assignment, watch: Watch) -> None:
         """Serve one assignment; a failing environment is made anew a few times, then the experiment is told."""
@@ -95,6 +97,7 @@ class Actor:
                 counters=self._counters,
                 waits=self._waits,
             )
+            self._work = work
             try:
                 work.run(restart=restarts)
             except (StoreError, DeadlineExceeded):
@@ -116,6 +119,8 @@ class Actor:
                     f"(restart {failures} of {self._settings.environment_restarts} in a row)",
                 )
                 life.stopping.wait(self._settings.environment_backoff_s * 2 ** (failures - 1))
+            finally:
+                self._work = None
         life.health.forget("work")
         life.log.info("served", experiment=assignment.experiment, rollouts_of_last_try=work.rollouts)
 

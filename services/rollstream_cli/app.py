@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from rollstream_cli.commands.algorithms import algorithms
 from rollstream_cli.commands.bench import bench
 from rollstream_cli.commands.cell import down, scale, up
 from rollstream_cli.commands.checkpoint import checkpoint
 from rollstream_cli.commands.experiments import pause, stop, submit
 from rollstream_cli.commands.export import export
+from rollstream_cli.commands.flow import flow
 from rollstream_cli.commands.graph import graph
 from rollstream_cli.commands.logs import logs
 from rollstream_cli.commands.replay import replay
@@ -26,9 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, resume, export, up, down, submit, status, logs, scale, pause, stop):
+for command in (train, resume, export, up, down, submit, status, logs, scale, pause, stop, algorithms):
     app.command()(command)
 app.add_typer(checkpoint, name="checkpoint")
 app.add_typer(replay, name="replay")
 app.add_typer(graph, name="graph")
+app.add_typer(flow, name="flow")
 app.add_typer(bench, name="bench")

@@ -104,7 +104,7 @@ def describe_report(report: Mapping[str, Any], *, since_s: float = 0.0) -> str:
         _counted("updates", report.get("updates"), report.get("updates_per_s")),
         f"return {_number(report.get('mean_return'))}",
         f"lag {_number(report.get('lag'))}",
-        describe_waits(report.get("waits"), since_s=since_s),
+        str(report.get("bottleneck") or "") or describe_waits(report.get("waits"), since_s=since_s),
     ]
     return "  ".join(part for part in parts if part)
 

@@ -20,7 +20,7 @@ from rollstream.checkpoint import CheckpointRecord
 from rollstream.edges import EdgeReader, remove_edge
 from rollstream.envs import inspect_environment
 from rollstream.errors import CheckpointError, DeadlineExceeded, LeaseLost, StoreError
-from rollstream.flow import Description, Runner, describe_error
+from rollstream.flow import Description, FlowView, Runner, describe_error
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, Report, Waits
 from rollstream.seeding import child_seed
@@ -30,6 +30,7 @@ from rollstream.store.assignments import Assignments
 from rollstream.store.experiments import Experiments
 from rollstream.store.members import Members
 from rollstream.weights import WeightStore
+from rollstream_learner.actors_work import ActorsWork
 from rollstream_learner.cut import Cuts, find_cut
 from rollstream_learner.edge import LearnerEdge
 from rollstream_learner.guard import Guard, Verdict
@@ -80,6 +81,7 @@ class ExperimentRun:
         self._waits = waits
         self._observe = observe
         self._experiments = Experiments(store)
+        self._actors = ActorsWork(store, experiment=experiment)
         self._spec = self._experiments.spec(experiment)
         self._directory = settings.runs_dir / experiment
         self._edges: list[LearnerEdge] = []
@@ -260,9 +262,10 @@ class ExperimentRun:
             for told in runner:
                 self._life.health.beat("flow")
                 self._ran_s = earlier_s + clock.monotonic_s() - began_s - orders.paused_s
-                report = self._complete(told, cuts)
+                view = runner.describe(actors=self._actors.told())
+                report = replace(self._complete(told, cuts), bottleneck=view.bottleneck.sentence if view.bottleneck else "")
                 files.write(report)
-                self._told(report, runner, side)
+                self._told(report, view, side)
                 reached = reason_to_stop(spec.stop, report, running_s=self._ran_s)
                 if reached is not None:
                     break
@@ -288,7 +291,7 @@ class ExperimentRun:
             tables=tables,
         )
 
-    def _told(self, report: Report, runner: Runner, side: LearnerProcess) -> None:
+    def _told(self, report: Report, view: FlowView, side: LearnerProcess) -> None:
         """Tell the cell."""
         self._report = report
         self._observe(report)
@@ -297,7 +300,7 @@ class ExperimentRun:
             self._event("first_update", "first update made", wall_s=side.first_update_wall_s)
         self._experiments.save_counters(self._experiment, self._counters.snapshot(), lease=self._lease)
         self._experiments.add_report(self._experiment, report.to_json(), lease=self._lease)
-        self._experiments.set_flow(self._experiment, runner.describe().to_json(), lease=self._lease)
+        self._experiments.set_flow(self._experiment, view.to_json(), lease=self._lease)
 
     def _checkpoint(self, cuts: Cuts) -> CheckpointRecord | CheckpointError:
         """Make a checkpoint; a full disk or a shard that is away is told, and does not end the run: the next one may succeed."""

@@ -92,6 +92,7 @@ def member_record(
     shard: int | None = None,
     doing: str = "",
     detail: Mapping[str, float | str] | None = None,
+    operators: Mapping[str, Mapping[str, float]] | None = None,
 ) -> MemberRecord:
     """What this process says about itself now."""
     return MemberRecord(
@@ -106,6 +107,7 @@ def member_record(
         doing=doing,
         rss_mb=_rss_mb(),
         detail=detail or {},
+        operators=operators or {},
     )
 
 

@@ -12,10 +12,11 @@ from rollstream.flow.description import Description
 from rollstream.flow.ledger import Parcel
 from rollstream.flow.node import Node
 from rollstream.flow.operators import OPERATORS, Operator
+from rollstream.flow.rates import NodeWork, Rates
 from rollstream.flow.running import Running
 from rollstream.flow.sides import LearnerSide, Owner
 from rollstream.flow.stream import Stream
-from rollstream.flow.view import FlowView, Rates, view_of
+from rollstream.flow.view import FlowView, view_of
 
 __all__ = ["Runner"]
 
@@ -111,9 +112,19 @@ class Runner:
             if saved[name]["state"]:
                 operator.restore(saved[name]["state"])
 
-    def describe(self) -> FlowView:
-        """Nodes and edges with rates, depth, and who waits for what."""
-        return view_of(self.description, self._running.meters, self._rates, in_flight_env_steps=self.in_flight_env_steps)
+    def describe(self, *, actors: Mapping[str, NodeWork] | None = None) -> FlowView:
+        """Nodes and edges with rates, depth, who waits for what, and the bottleneck.
+
+        Args:
+            actors: what the actors told of their nodes (`rollstream.flow.rates.together`).
+        """
+        return view_of(
+            self.description,
+            self._running.meters,
+            self._rates,
+            actors=actors,
+            in_flight_env_steps=self.in_flight_env_steps,
+        )
 
     def close(self) -> None:
         """End the chain, join every thread, give back what steps hold. Items under way stay unacknowledged and come again."""

@@ -37,6 +37,7 @@ class Report:
         lag, max_lag: mean and largest age, in versions, of the weights that acted, over the rows trained on since the last
             report; None when there were none.
         waits: seconds waited since the last report, by `who -> for whom`.
+        bottleneck: who waits for whom most, in words; empty until it is known.
         metrics: losses and whatever else steps report.
         counters: all counters, by key.
         tables: what each replay table says about itself.
@@ -60,6 +61,7 @@ class Report:
     lag: float | None = None
     max_lag: float | None = None
     waits: Mapping[str, float] = field(default_factory=dict)
+    bottleneck: str = ""
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)

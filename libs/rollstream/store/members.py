@@ -36,6 +36,7 @@ class MemberRecord:
         doing: id of the experiment that it works on; empty when idle.
         rss_mb: resident memory in 2**20 bytes.
         detail: whatever else is worth showing, e.g. `env_steps_per_s`.
+        operators: of an actor, what each node of its flow did (`rollstream.flow.rates.actor_work`).
     """
 
     id: str
@@ -49,6 +50,7 @@ class MemberRecord:
     doing: str = ""
     rss_mb: float = 0.0
     detail: Mapping[str, float | str] = field(default_factory=dict)
+    operators: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 _decoder = msgspec.json.Decoder(MemberRecord)

@@ -141,6 +141,7 @@ REPORT_MEANINGS = {
     "lag": "Mean age in versions of the weights that acted, over the rows trained on since the report before.",
     "max_lag": "The largest of these ages.",
     "waits": "Seconds waited since the report before, by `who -> for whom`.",
+    "bottleneck": "Who waits for whom most, in words, e.g. `learner waits for actors: 71 % of the time`; empty until it is known.",
     "metrics": "Losses and whatever else steps report.",
     "counters": "All counters, by key.",
     "tables": "What each replay table says about itself.",

@@ -12,10 +12,13 @@ from rollstream.spaces import Batch, Rollout
 if TYPE_CHECKING:
     from rollstream.flow.handles import TableHandle
 
-__all__ = ["store_into"]
+__all__ = ["STORE_WAITED_METRIC", "store_into"]
+
+STORE_WAITED_METRIC = "store_waited_s"
+"""Metric of its batches: seconds that the writer waited for room in the table."""
 
 
-def store_into(table: TableHandle, rule: Any) -> Step:
+def store_into(table: TableHandle, rule: Any) -> Step[Rollout, Batch]:
     """Write every rollout to `table`, cut into items by `rule` (e.g. `NStep(3)`). Gives batches of counts without columns."""
     return Step(
         name="store_into",
@@ -53,5 +56,5 @@ class _BoundStore:
             version=rollout.version,
             newest_version=rollout.version,
             episodes=rollout.episodes,
-            metrics={"stored_items": float(result.items), "store_waited_s": result.waited_s},
+            metrics={"stored_items": float(result.items), STORE_WAITED_METRIC: result.waited_s},
         )
