@@ -2,6 +2,8 @@
 
 from rollstream.graph.losses.behavior_cloning import BehaviorCloningLoss
 from rollstream.graph.losses.categorical_q import CategoricalQLoss
+from rollstream.graph.losses.discrete_soft_actor_critic import DiscreteSoftActorCriticLoss
+from rollstream.graph.losses.clipped_vtrace import ClippedVtraceLoss
 from rollstream.graph.losses.double_q import DoubleQLoss
 from rollstream.graph.losses.loss import Loss, LossResult, Network
 from rollstream.graph.losses.marwil import MarwilLoss
@@ -15,6 +17,8 @@ from rollstream.graph.losses.vtrace_actor_critic import VtraceLoss
 __all__ = [
     "BehaviorCloningLoss",
     "CategoricalQLoss",
+    "ClippedVtraceLoss",
+    "DiscreteSoftActorCriticLoss",
     "DoubleQLoss",
     "Loss",
     "LossResult",

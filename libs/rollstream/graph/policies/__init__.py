@@ -3,6 +3,7 @@
 from rollstream.graph.policies.action_heads import ActionHeads
 from rollstream.graph.policies.actor_critic import ActorCriticPolicy
 from rollstream.graph.policies.deterministic_actor_critic import DeterministicActorCritic
+from rollstream.graph.policies.discrete_soft_actor_critic import DiscreteSoftActorCritic
 from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.policies.heads import BoxBounds
 from rollstream.graph.policies.q_policy import Distribution, QPolicy
@@ -13,6 +14,7 @@ __all__ = [
     "ActorCriticPolicy",
     "BoxBounds",
     "DeterministicActorCritic",
+    "DiscreteSoftActorCritic",
     "Distribution",
     "Evaluation",
     "QPolicy",

@@ -1,0 +1,76 @@
+"""The learning half of algorithms with critics and an actor over a table: noise for each update, and a target that follows slowly.
+
+table ─▶ n-step transitions ─▶ + noise columns ─▶ update ─▶ target += share (parameters - target)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollstream.algorithms.settings import PolyakSettings
+from rollstream.algorithms.updating import Updating
+from rollstream.graph import Loss
+from rollstream.graph.inputs import flat_inputs
+from rollstream.learning import SampledItems
+from rollstream.replay import Fifo, SampleToInsertRatio, TableSpec, Uniform, n_step
+from rollstream.seeding import child_generator
+from rollstream.spaces import Columns, RowSpec
+
+__all__ = ["PolyakUpdating", "uniform_table"]
+
+
+def uniform_table(config: PolyakSettings, rows: RowSpec) -> TableSpec:
+    """A table that is sampled uniformly, and forgets the oldest."""
+    return TableSpec(
+        name="replay",
+        sampler=Uniform(),
+        remover=Fifo(),
+        limiter=SampleToInsertRatio(
+            samples_per_insert=config.samples_per_insert,
+            min_items=config.min_items,
+            tolerance_items=config.ratio_tolerance_items,
+        ),
+        max_items=config.table_items,
+        shards=config.table_shards,
+        batch_items=config.batch_items,
+        rows=rows.fields,
+    )
+
+
+class PolyakUpdating(Updating):
+    """Adds to `Updating` what losses with actors and critics need. Generator and parameters are saved, so a resumed run goes on
+    with the same noise."""
+
+    def __init__(self, name: str, loss: Loss, config: PolyakSettings, *, seed: int) -> None:
+        super().__init__(name, loss, config, batch_rows=config.batch_items, seed=seed)
+        self._polyak = config
+        self._generator = child_generator(seed, name, "noise")
+        inputs = flat_inputs(loss.arguments("loss"))
+        self._noise = {item.name: item for item in inputs if item.name.removeprefix("next_").startswith("noise.")}
+
+    def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
+        return n_step(sample.rows, sample.lengths, discount=self._polyak.discount, lead=sample.lead)
+
+    def with_noise(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
+        """`columns` and the noise that the loss takes: standard normal, drawn anew."""
+        rows = self._polyak.batch_items
+        drawn = {
+            name: self._generator.standard_normal((rows, *item.shape), dtype=np.float32) for name, item in self._noise.items()
+        }
+        return {**columns, **drawn}
+
+    def sync_target(self) -> None:
+        """Move the target network by `target_share` of the way to the parameters."""
+        self.update.sync_target(share=self._polyak.target_share)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "noise": self._generator.bit_generator.state}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if "noise" in state:  # not in a checkpoint of another algorithm, whose parameters are taken up
+            self._generator.bit_generator.state = state["noise"]
