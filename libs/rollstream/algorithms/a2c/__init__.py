@@ -1,0 +1,3 @@
+"""Advantage actor-critic, synchronous."""
+
+__all__: list[str] = []

@@ -1,0 +1,26 @@
+"""What flows where in IMPALA: actors run ahead and send what they did; the learner corrects for their older weights by V-trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollstream.algorithms.impala.config import ImpalaConfig
+from rollstream.flow import Actors, LearnerHandle, Stream
+from rollstream.flow.steps import filter_lag, trajectories
+
+__all__ = ["flow"]
+
+
+def flow(config: ImpalaConfig, *, actors: Actors, learner: LearnerHandle) -> Stream[Any]:
+    """Rollouts in order of arrival, each mixed with earlier ones; new weights after every update."""
+    return (
+        actors.rollouts(steps=config.rollout_steps)
+        .for_each(trajectories(discount=config.discount))
+        .gather_async(in_flight=config.in_flight)
+        .filter(filter_lag(max_lag=config.max_lag))
+        .batch(steps=config.batch_steps)
+        .mix_replay(slots=config.replay_slots, share=config.replay_share)
+        .for_each(learner.update())
+        .for_each(learner.publish())
+        .report(every_s=config.report_every_s)
+    )
