@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rollstream.clock import FakeClock
-from rollstream.flow import Actors, Runner, Stream
-from rollstream.flow.toy import ToyLearner
+from rollstream.flow import ActorFragment, Actors, Description, Runner, Stream
+from rollstream.flow.toy import ToyActor, ToyLearner
 from rollstream.metrics import Counters
 from rollstream.spaces import Batch, Rollout
 
@@ -63,6 +63,22 @@ class PreloadedEdge:
         return self.given < len(self.messages) or not self.stays_open
 
 
+@dataclass
+class ActingEdge(PreloadedEdge):
+    """In place of each message, an actor makes one: its steps of the flow run."""
+
+    fragment: ActorFragment | None = None
+
+    def next(self, timeout_s: float) -> Batch | None:
+        message = super().next(timeout_s)
+        if message is None or self.fragment is None:
+            return message
+        made = self.fragment.run_once(self.fragment.edges[0].name)
+        assert made is not None
+        self.messages[self.given - 1] = made
+        return made
+
+
 def as_batch(rollout: Rollout) -> Batch:
     """A step of the actors, so that the gather is given batches; never runs here."""
     return make_batch(0)
@@ -92,12 +108,17 @@ class Rig:
         *,
         inline: bool = False,
         stays_open: bool = False,
+        actor: ToyActor | None = None,
     ) -> Runner:
+        """With an `actor`, messages are made by its part of the flow, one for each of `items`."""
         self.learner.stop.clear()
+        flow = Description(build(messages()))
+        if actor is not None:
+            self.edge = ActingEdge(self.learner, [], fragment=ActorFragment(flow, actor))
         self.edge.messages = list(items)
         self.edge.given = 0
         self.edge.stays_open = stays_open
-        runner = Runner(build(messages()), self.learner, inline=inline)
+        runner = Runner(flow, self.learner, inline=inline)
         self.runners.append(runner)
         return runner
 
