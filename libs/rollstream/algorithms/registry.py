@@ -213,6 +213,16 @@ ALGORITHMS = {
             policy="on-policy",
         ),
         Algorithm(
+            name="qmix",
+            package=f"{GROUP}.qmix",
+            settings="QmixConfig",
+            agent="QmixAgent",
+            needs_replay=True,
+            summary="one team reward, agents that act apart: monotonic mixing of their values (Rashid et al. 2018)",
+            spaces="several agents with one Discrete action each; any observations",
+            policy="off-policy",
+        ),
+        Algorithm(
             name="two-trainer",
             package=f"{GROUP}.two_trainer",
             settings="TwoTrainerConfig",

@@ -1,0 +1,1 @@
+"""QMIX: agents that learn to act together from one reward, and act each by what it sees alone."""
