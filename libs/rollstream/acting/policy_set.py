@@ -19,7 +19,7 @@ from rollstream.errors import ConfigError
 from rollstream.spaces import AgentSpaces, Columns, Presence
 from rollstream.spaces.agents import STATUS
 
-__all__ = ["PolicyMember", "PolicySet", "WeightPart", "observed_by", "part_of"]
+__all__ = ["PolicyMember", "PolicySet", "WeightPart", "by_agent", "observed_by", "part_of", "tell_of_episodes"]
 
 Array = npt.NDArray[Any]
 
@@ -88,23 +88,23 @@ class PolicySet:
         """Actions and extra columns of all agents, [N, ...], under the environment's names."""
         columns: dict[str, Array] = {}
         for member in self._members:
-            self._tell(member, observation)
-            columns |= _spread(member, member.policy.act(observed_by(member.agents, observation)))
+            tell_of_episodes(member, observation)
+            columns |= by_agent(member.agents, member.policy.act(observed_by(member.agents, observation)))
         return columns
 
     def extras(self, observation: Columns) -> Columns:
         """The extra columns of observations that follow the last `act`, where nothing is done."""
         columns: dict[str, Array] = {}
         for member in self._members:
-            columns |= _spread(member, member.policy.extras(observed_by(member.agents, observation)))
+            columns |= by_agent(member.agents, member.policy.extras(observed_by(member.agents, observation)))
         return columns
 
     def greedy(self, observation: Columns) -> Columns:
         """The most probable (or most valuable) actions of all agents [N]."""
         columns: dict[str, Array] = {}
         for member in self._members:
-            self._tell(member, observation)
-            columns |= _spread(member, member.policy.greedy(observed_by(member.agents, observation)))
+            tell_of_episodes(member, observation)
+            columns |= by_agent(member.agents, member.policy.greedy(observed_by(member.agents, observation)))
         return columns
 
     def values(self, observation: Columns, *, policy: str = "") -> npt.NDArray[np.float32]:
@@ -117,17 +117,18 @@ class PolicySet:
             f"values of which policy? got {policy!r}, there are: {names}; put select_policies(...) before advantages"
         )
 
-    def _tell(self, member: PolicyMember, observation: Columns) -> None:
-        status = observation[STATUS][:, [agent.index for agent in member.agents]].reshape(-1)
-        member.policy.begin(first=(status & Presence.FIRST) != 0, over=(status & Presence.ACTS) == 0)
+
+def tell_of_episodes(member: PolicyMember, observation: Columns) -> None:
+    """Tell a policy where the episodes of its agents begin, and where nothing is done."""
+    status = observation[STATUS][:, [agent.index for agent in member.agents]].reshape(-1)
+    member.policy.begin(first=(status & Presence.FIRST) != 0, over=(status & Presence.ACTS) == 0)
 
 
-def _spread(member: PolicyMember, answer: Columns) -> dict[str, Array]:
-    """Columns [N * agents, ...] of a policy as columns [N, ...] of its agents."""
-    count = len(member.agents)
+def by_agent(agents: Sequence[AgentSpaces], answer: Columns) -> dict[str, Array]:
+    """Columns [N * agents, ...] of a policy as columns [N, ...] of its agents, under the environment's names."""
     found: dict[str, Array] = {}
     for name, column in answer.items():
-        each = column.reshape(-1, count, *column.shape[1:])
-        for place, agent in enumerate(member.agents):
+        each = column.reshape(-1, len(agents), *column.shape[1:])
+        for place, agent in enumerate(agents):
             found[agent.joint(name)] = each[:, place]
     return found

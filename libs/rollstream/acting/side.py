@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.acting.league import League
 from rollstream.acting.policy import SCALAR_PREFIX, Policy, Weights, WeightSource
 from rollstream.acting.policy_set import PolicySet
 from rollstream.clock import Clock
@@ -25,7 +26,7 @@ class RolloutSource(Protocol):
 
     def collect(self, steps: int, *, version: int) -> Rollout: ...
 
-    def restart(self) -> None: ...
+    def restart(self, options: Mapping[str, Any] | None = None) -> None: ...
 
 
 class TableSink(Protocol):
@@ -65,7 +66,7 @@ class ActorProcess:
         actor: str,
         clock: Clock,
         source: RolloutSource,
-        policy: Policy | PolicySet,
+        policy: Policy | PolicySet | League,
         weights: WeightSource,
         sink: Callable[[str, Any, int], TableSink],
         agent: Any = None,
@@ -129,13 +130,13 @@ class ActorProcess:
             self.pull()
         return self._source.collect(steps, version=self._policy.version)
 
-    def restart(self) -> None:
-        self._source.restart()
+    def restart(self, options: Mapping[str, Any] | None = None) -> None:
+        self._source.restart(options)
 
     def values(self, observation: Columns, *, policy: str = "") -> npt.NDArray[np.float32]:
-        if isinstance(self._policy, PolicySet):
-            return self._policy.values(observation, policy=policy)
-        return self._policy.values(observation)
+        if isinstance(self._policy, Policy):
+            return self._policy.values(observation)
+        return self._policy.values(observation, policy=policy)
 
     def store(self, table: str, rule: Any, rollout: Rollout) -> StoreResult:
         if table not in self._sinks:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rollstream.algorithms.agent import Agent
     from rollstream.flow import Stream
 
-__all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_replay", "settings_type"]
+__all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_replay", "settings_type", "takes_actors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +163,16 @@ ALGORITHMS = {
             policy="on-policy",
         ),
         Algorithm(
+            name="maml",
+            package=f"{GROUP}.maml",
+            settings="MamlConfig",
+            agent="MamlAgent",
+            needs_replay=False,
+            summary="weights from which one gradient step in the actors learns a task (Finn et al. 2017)",
+            spaces="any actions; any observations; environments with a reset option task",
+            policy="on-policy",
+        ),
+        Algorithm(
             name="impala",
             package=f"{GROUP}.impala",
             settings="ImpalaConfig",
@@ -203,6 +213,36 @@ ALGORITHMS = {
             policy="off-policy",
         ),
         Algorithm(
+            name="bc",
+            package=f"{GROUP}.bc",
+            settings="BcConfig",
+            agent="BcAgent",
+            needs_replay=True,
+            summary="behavior cloning: do as the recorded data did (Pomerleau 1991)",
+            spaces="any actions; any observations",
+            policy="offline",
+        ),
+        Algorithm(
+            name="marwil",
+            package=f"{GROUP}.marwil",
+            settings="MarwilConfig",
+            agent="MarwilAgent",
+            needs_replay=True,
+            summary="imitation weighted by how well it went (Wang et al. 2018)",
+            spaces="any actions; any observations",
+            policy="offline",
+        ),
+        Algorithm(
+            name="cql",
+            package=f"{GROUP}.cql",
+            settings="CqlConfig",
+            agent="CqlAgent",
+            needs_replay=True,
+            summary="conservative Q-learning from recorded data, on SAC or on double Q-learning (Kumar et al. 2020)",
+            spaces="Boxes with bounds, or one Discrete action; any observations",
+            policy="offline",
+        ),
+        Algorithm(
             name="multi-ppo",
             package=f"{GROUP}.multi_ppo",
             settings="MultiPpoConfig",
@@ -221,6 +261,16 @@ ALGORITHMS = {
             summary="one team reward, agents that act apart: monotonic mixing of their values (Rashid et al. 2018)",
             spaces="several agents with one Discrete action each; any observations",
             policy="off-policy",
+        ),
+        Algorithm(
+            name="self-play",
+            package=f"{GROUP}.self_play",
+            settings="SelfPlayConfig",
+            agent="SelfPlayAgent",
+            needs_replay=False,
+            summary="PPO against a growing league of its own frozen snapshots (Bansal et al. 2018)",
+            spaces="zero-sum games of agents with equal spaces; any actions; any observations",
+            policy="on-policy",
         ),
         Algorithm(
             name="two-trainer",
@@ -292,6 +342,12 @@ def make_flow(name: str, agent: Agent, *, actors: int) -> Stream[Any]:
 def needs_replay(name: str) -> bool:
     """True when the algorithm called `name` uses replay tables."""
     return algorithm(name).needs_replay
+
+
+def takes_actors(name: str) -> bool:
+    """False when the algorithm called `name` learns from recorded data alone, so that actors would have nothing to do."""
+    entry = ALGORITHMS.get(name)
+    return entry is None or entry.policy != "offline"
 
 
 def _import_failed(name: str, what: str, error: Exception) -> ConfigError:

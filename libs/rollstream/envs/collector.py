@@ -30,6 +30,7 @@ from rollstream.envs.recording import (
 from rollstream.envs.vector_environment import FinalObservations, VectorEnvironment
 from rollstream.errors import EnvironmentFault, NonFiniteError, SchemaMismatch
 from rollstream.spaces import Columns, Flag, Rollout, RowSpec
+from rollstream.spaces.agents import REWARDS, STATUS
 
 __all__ = ["ActingPolicy", "Collector", "EpisodeAware"]
 
@@ -96,17 +97,23 @@ class Collector:
         self._acted = [*self._action, *self._extras]
         self._continuous = [leaf.name for leaf in environment.action_leaves if np.dtype(leaf.dtype).kind == "f"]
         self._recording = self._new_recording(1)
-        self._constant = ConstantColumns(self._observation, name=environment.name)
+        seen = [name for name in self._observation if name not in (STATUS, REWARDS)]  # ours, and constant for long
+        self._constant = ConstantColumns(seen, name=environment.name)
         self._vector_steps = 0
         self.restart()
 
-    def restart(self) -> None:
-        """Begin a new episode in every copy; those under way are left where they are and count nowhere."""
+    def restart(self, options: Mapping[str, Any] | None = None) -> None:
+        """Begin a new episode in every copy; those under way are left where they are and count nowhere.
+
+        Args:
+            options: reset options from now on, e.g. which task it is.
+        """
         envs = self._environment.envs
         self._tally = EpisodeTally(envs=envs)
         self._first = np.ones(envs, np.bool_)
         self._already_final = np.zeros(envs, np.bool_)
-        self._latest: dict[str, Array] = {name: column.copy() for name, column in self._environment.reset().items()}
+        first = self._environment.reset() if options is None else self._environment.reset(options)
+        self._latest: dict[str, Array] = {name: column.copy() for name, column in first.items()}
         self._require_finite(self._latest, version=0, step=self._vector_steps)
 
     def collect(self, steps: int, *, version: int) -> Rollout:

@@ -103,7 +103,8 @@ class PolicyView:
         name: of the policy.
         agents: those that it plays.
         rows: layout of the rows of one of them.
-        drawn: whether it plays them in some episodes only; then the column `learns` of an agent's row tells.
+        drawn: whether it plays them in some episodes only. Then the column `learns` of an agent's row tells: 0, somebody else plays;
+            1, it plays; 2, it plays against itself, and the episode's return says nothing.
     """
 
     name: str

@@ -94,19 +94,21 @@ class PolicyRows:
         environments = len(agents) * moments.copies
         offsets = np.concatenate([[0], np.cumsum(np.bincount(environment, minlength=environments))])
         self.ended_late = np.flatnonzero(np.concatenate([part.late for part in parts])[order])
+        counts = np.concatenate([part.counts for part in parts])[order]
         return Rollout(
             rows=rows,
             offsets=offsets,
             next_observation=_next_of(agents, rollout),
             version=rollout.version,
             env_steps=rollout.env_steps,
-            episodes=self._episodes(rows, offsets),
+            episodes=self._episodes(rows, offsets, counts),
             policy=self._view.name,
         )
 
     def _agent(self, moments: _Moments, agent: AgentSpaces, place: int) -> _Part:
         joint, status, later = moments.rows, moments.status[:, agent.index], moments.status_after[:, agent.index]
-        plays = joint[agent.joint("learns")] != 0 if self._view.drawn else np.ones(len(joint), np.bool_)
+        learns = joint[agent.joint("learns")] if self._view.drawn else np.ones(len(joint), np.uint8)
+        plays = learns != 0
         acts = np.flatnonzero((status & Presence.ACTS != 0) & plays)
         ends = np.flatnonzero((status & ENDED != 0) & ~moments.begins & plays)
         late = acts[moments.is_last[acts] & (later[acts] & ENDED != 0)]
@@ -130,10 +132,11 @@ class PolicyRows:
             environment=moments.copy[source] * len(self._view.agents) + place,
             time=np.concatenate([2 * acts, 2 * ends, 2 * late + 1]),
             late=np.arange(len(rows)) >= len(acts) + len(ends),
+            counts=learns[source] == 1,
         )
 
-    def _episodes(self, rows: npt.NDArray[np.void], offsets: npt.NDArray[np.int64]) -> Episodes:
-        """Return and length of every agent's stay that ended; those that go on are kept for the next rollout."""
+    def _episodes(self, rows: npt.NDArray[np.void], offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.bool_]) -> Episodes:
+        """Return and length of every agent's stay that ended and counts; those that go on are kept for the next rollout."""
         environments = len(offsets) - 1
         if len(self._returns) != environments:
             self._returns, self._lengths = np.zeros(environments), np.zeros(environments, np.int64)
@@ -156,7 +159,8 @@ class PolicyRows:
         ended[where] = True
         self._returns = paid[offsets[1:]] - paid[rest] + np.where(ended, 0.0, self._returns)
         self._lengths = lived[offsets[1:]] - lived[rest] + np.where(ended, 0, self._lengths)
-        return Episodes(returns=returns, lengths=lengths.astype(np.int64))
+        told = counts[ends]
+        return Episodes(returns=returns[told], lengths=lengths[told].astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +171,7 @@ class _Part:
     environment: npt.NDArray[np.int64]
     time: npt.NDArray[np.int64]
     late: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.bool_]
 
 
 class _Moments:

@@ -1,0 +1,1 @@
+"""Self-play: PPO against itself and against a growing set of frozen snapshots of itself."""
