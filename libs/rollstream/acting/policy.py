@@ -7,7 +7,8 @@ A recurrent policy's memory stays here, one row for each environment; rows get i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +21,19 @@ from rollstream.graph.policies.masks import unanswerable
 from rollstream.graph.policies.memory import FIRST, PREFIX
 from rollstream.spaces import Column, Columns, Leaf
 
-__all__ = ["SCALAR_PREFIX", "Policy", "WeightSource", "Weights"]
+__all__ = ["SCALAR_PREFIX", "ActorPlace", "Policy", "WeightSource", "Weights"]
 
 SCALAR_PREFIX = "scalar."
 """Published tensors with this prefix are settings of acting that change over time (epsilon), not parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorPlace:
+    """Which actor of an experiment this is: number `ordinal` (from 0) of `actors` wanted; with more of them than wanted, it may be
+    beyond."""
+
+    ordinal: int
+    actors: int
 
 
 class Weights(Protocol):
@@ -52,6 +62,7 @@ class Policy:
         actions: leaves of the action space; what the executable gives is cast to their dtypes here, and nowhere else.
         extra: columns that the algorithm adds to rows (`log_prob`, `value`); the executable returns them by name.
         generator: where random actions come from.
+        own_settings: from the published settings of acting to those of this actor's environments, numbers or one for each [N].
 
     Attributes:
         version, tensors: of the weights loaded last; 0 and empty before.
@@ -64,8 +75,10 @@ class Policy:
         actions: Sequence[Leaf],
         extra: Sequence[Column],
         generator: np.random.Generator,
+        own_settings: Callable[[Mapping[str, float]], Mapping[str, Any]] | None = None,
     ) -> None:
         self.version = 0
+        self._own_settings = own_settings
         self._acting = acting
         self._actions = tuple(actions)
         self._bounds = {leaf.name: _bounds(leaf) for leaf in actions if leaf.kind == "box"}
@@ -73,7 +86,7 @@ class Policy:
         self._extra = tuple(extra)
         self._generator = generator
         self.tensors: Mapping[str, npt.NDArray[Any]] = {}
-        self._scalars: dict[str, Any] = {}
+        self._scalars: Mapping[str, Any] = {}
         remembered = [column for column in extra if column.name.startswith(PREFIX)]
         self._memory = {column.name: np.zeros((acting.batch, *column.shape), np.float32) for column in remembered}
         self._first = np.ones(acting.batch, np.float32)
@@ -89,11 +102,12 @@ class Policy:
         """Act with `weights` from now on; non-finite ones are refused (`NonFiniteError`) and the old ones stay."""
         parameters = {name: tensor for name, tensor in weights.tensors.items() if not name.startswith(SCALAR_PREFIX)}
         self._acting.load_tensors(parameters)
-        self._scalars = {
+        scalars = {
             name.removeprefix(SCALAR_PREFIX): float(tensor.reshape(-1)[0])
             for name, tensor in weights.tensors.items()
             if name.startswith(SCALAR_PREFIX)
         }
+        self._scalars = scalars if self._own_settings is None else self._own_settings(scalars)
         self.version = weights.version
         self.tensors = weights.tensors
 

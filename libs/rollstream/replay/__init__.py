@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rollstream.replay import conditions as condition
+from rollstream.replay.acted_error import ActedError
 from rollstream.replay.client import DeleteResult, Sample, TableClient, UpdateResult
 from rollstream.replay.group import TableGroup
 from rollstream.replay.importance import BetaSchedule, importance_weights
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rollstream.replay.offline import load_minari, load_npz
 
 __all__ = [
+    "ActedError",
     "BetaSchedule",
     "ColumnView",
     "CustomSelector",

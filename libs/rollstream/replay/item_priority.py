@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError, NonFiniteError, TableError
+from rollstream.replay.acted_error import ActedError
 from rollstream.replay.open_steps import ItemRuns, OpenSteps
 from rollstream.replay.ranges import concatenated_ranges
 
-__all__ = ["Priority", "TdMix", "columns_of", "mixed", "require_priority", "with_priority"]
+__all__ = ["ItemPriority", "Priority", "TdMix", "columns_of", "mixed", "require_priority", "with_priority"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,23 +42,31 @@ class TdMix:
 Priority: TypeAlias = float | TdMix | None
 """Of new items: a number for all, computed from a column, or None: the highest of the table so far."""
 
+ItemPriority: TypeAlias = Priority | ActedError
+"""Of items that are windows over steps."""
 
-def require_priority(priority: Priority) -> None:
+
+def require_priority(priority: ItemPriority) -> None:
     """Refuse a number that no item may have."""
     if isinstance(priority, int | float) and not (priority >= 0 and math.isfinite(priority)):
         raise TableError(f"priorities must be finite and >= 0, got {priority:g}; take the absolute TD error, for example")
 
 
-def columns_of(priority: Priority) -> tuple[str, ...]:
+def columns_of(priority: ItemPriority) -> tuple[str, ...]:
     """Columns that are needed to compute it."""
+    if isinstance(priority, ActedError):
+        return priority.columns
     return (priority.column,) if isinstance(priority, TdMix) else ()
 
 
-def with_priority(priority: Priority, steps: OpenSteps, runs: ItemRuns, *, bootstrap_rows: int) -> ItemRuns:
+def with_priority(priority: ItemPriority, steps: OpenSteps, runs: ItemRuns, *, bootstrap_rows: int) -> ItemRuns:
     """`runs` with their priorities; the last `bootstrap_rows` rows of an item are no steps of it."""
     if priority is None or not len(runs.env):
         return runs
-    if isinstance(priority, TdMix):
+    if isinstance(priority, ActedError):
+        begin = steps.offsets[runs.env] + runs.start
+        values = priority.of(steps, begin if runs.lead is None else begin + runs.lead, begin + runs.length - 1)
+    elif isinstance(priority, TdMix):
         lead = 0 if runs.lead is None else runs.lead
         first = steps.offsets[runs.env] + runs.start + lead
         values = mixed(priority, steps.columns[priority.column], first, np.maximum(1, runs.length - lead - bootstrap_rows))

@@ -16,7 +16,8 @@
 
 A window of n steps is n + 1 rows: the last one gives the observation to bootstrap from. No item crosses the start or the end of
 an episode. Every rule takes `history`: up to that many rows before the core, for columns that are stacked from several rows when
-they are read; like burn-in they are the item's lead. Every rule takes `priority`: a number, or a `TdMix` of a column.
+they are read; like burn-in they are the item's lead. Every rule takes `priority`: a number, or a `TdMix` of a column;
+windows over steps also an `ActedError` of the values that the actor acted by.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from rollstream.errors import ConfigError, TableError
-from rollstream.replay.item_priority import Priority, TdMix, columns_of, require_priority, with_priority
+from rollstream.replay.item_priority import ItemPriority, Priority, TdMix, columns_of, require_priority, with_priority
 from rollstream.replay.open_steps import ENDS, ItemRuns, OpenSteps
 from rollstream.replay.windows import Windows
 
@@ -75,7 +76,7 @@ class NStep:
     steps: int
     discount: float | None = None
     history: int = 0
-    priority: Priority = None
+    priority: ItemPriority = None
 
     def __post_init__(self) -> None:
         _require(self, "steps", self.steps, least=1)
@@ -93,7 +94,7 @@ class NStep:
         return with_priority(self.priority, steps, windows.cut(steps), bootstrap_rows=1)
 
 
-def Transition(*, history: int = 0, priority: Priority = None) -> NStep:  # noqa: N802 - it is one of the rules
+def Transition(*, history: int = 0, priority: ItemPriority = None) -> NStep:  # noqa: N802 - it is one of the rules
     """One item a step, of two rows: `NStep(1)`."""
     return NStep(1, history=history, priority=priority)
 
@@ -115,7 +116,7 @@ class Sequence:
     burn_in: int = 0
     tail: Literal["short", "aligned", "drop"] = "short"
     history: int = 0
-    priority: Priority = None
+    priority: ItemPriority = None
 
     def __post_init__(self) -> None:
         _require(self, "length", self.length, least=1)
@@ -151,7 +152,7 @@ class Episode:
     max_length: int
     overlong: Overlong = "split"
     history: int = 0
-    priority: Priority = None
+    priority: ItemPriority = None
 
     def __post_init__(self) -> None:
         _require(self, "max_length", self.max_length, least=1)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import TableError
-from rollstream.replay.item_priority import TdMix
+from rollstream.replay.item_priority import columns_of
 from rollstream.replay.rules import Episode, ItemRule
 
 __all__ = ["StepGuards"]
@@ -25,7 +25,7 @@ class StepGuards:
     def __init__(self, rules: Iterable[ItemRule]) -> None:
         given = tuple(rules)
         priorities = [getattr(rule, "priority", None) for rule in given]
-        self.finite = frozenset(one.column for one in priorities if isinstance(one, TdMix))
+        self.finite = frozenset(name for one in priorities for name in columns_of(one))
         lengths = [rule.max_length for rule in given if isinstance(rule, Episode) and rule.overlong == "error"]
         self.longest_steps = min(lengths, default=None)
 

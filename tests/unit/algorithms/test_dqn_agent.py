@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rollstream.algorithms.dqn.agent import DqnAgent
-from rollstream.algorithms.dqn.config import DqnConfig
+from rollstream.algorithms.dqn.config import DqnConfig, RainbowConfig
 from rollstream.learning import Learned, LearningAgent
 from rollstream.spaces import Batch, Leaf
 
@@ -81,3 +81,22 @@ def test_images_and_their_preprocessing_are_settings() -> None:
     columns |= {"reward": np.ones(4, np.float32), "discount": np.zeros(4, np.float32)}
     batch = Batch(columns=columns, env_steps=0, version=1, newest_version=1)
     assert agent.learning(seed=0).learn(batch, env_steps=0).metrics["updates"] == 1
+
+
+def test_the_noise_of_a_noisy_network_goes_on_after_a_restart() -> None:
+    """Rainbow's settings: no epsilon, noise in the weights; the update after a restart is the one that would have come."""
+    agent = rainbow()
+    learned(agent)
+    state = agent.state()
+    again = rainbow()
+    again.restore(state)
+    assert learned(again).metrics["loss"] == learned(agent).metrics["loss"]
+    fresh = rainbow()
+    fresh.update.load_state(state["update"])
+    assert learned(fresh).metrics["loss"] != learned(again).metrics["loss"]
+    assert agent.tensors(env_steps=0)["scalar.epsilon"] == [0.0]
+
+
+def rainbow() -> Any:
+    config = RainbowConfig(batch_items=4, distribution_low=0.0, distribution_high=100.0)
+    return DqnAgent(config, observation=OBSERVATION, actions=(ACTION,)).learning(seed=0)

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.algorithms.dqn.config import DqnConfig
+from rollstream.algorithms.dqn.config import ActionValueSettings
 from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.schedule import linear
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import DoubleQLoss, Loss, QPolicy
 from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
+from rollstream.graph.losses.noisy import CHOICE, ONLINE, TARGET
 from rollstream.learning import Learned, LearningAgent, SampledItems
 from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
+from rollstream.seeding import child_generator
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["DqnAgent"]
-
-PRIORITY_FLOOR = 1e-3
-"""Added to every error, so that no item's probability falls to 0 (Schaul et al. 2016, section 3.3)."""
 
 
 class DqnAgent:
     """DQN for one environment, given by its leaves."""
 
-    extra_columns: tuple[Column, ...] = ()
     table_names = ("replay",)
+    tells_values = False
+    """Whether rows hold the values that actors acted by."""
 
-    def __init__(self, config: DqnConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
+    def __init__(self, config: ActionValueSettings, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
         self.policy = QPolicy(
@@ -48,7 +49,13 @@ class DqnAgent:
             atoms=config.distribution_atoms,
             low=config.distribution_low,
             high=config.distribution_high,
+            noisy=config.noisy,
+            tells_values=self.tells_values,
         )
+
+    @property
+    def extra_columns(self) -> tuple[Column, ...]:
+        return self.policy.extra_columns
 
     @property
     def loss(self) -> Loss:
@@ -78,6 +85,11 @@ class DqnAgent:
             )
         }
 
+    def epsilon(self, *, env_steps: int) -> float:
+        """Share of random actions in actors."""
+        config: Any = self.config
+        return linear(config.epsilon_start, config.epsilon_end, env_steps=env_steps, over_steps=config.epsilon_decay_steps)
+
     def learning(self, *, seed: int) -> LearningAgent:
         return _DqnLearning(self, seed=seed)
 
@@ -86,14 +98,15 @@ class _DqnLearning(Updating):
     """The learning half: one update a batch of items."""
 
     def __init__(self, agent: DqnAgent, *, seed: int) -> None:
-        self._config = agent.config
+        self._agent, self._config = agent, agent.config
+        self._generator = child_generator(seed, "dqn", "noise")
         super().__init__("dqn", agent.loss, agent.config, batch_rows=agent.config.batch_items, seed=seed)
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         rate = self.rate(env_steps=env_steps)
-        result = self.update.update(batch.columns, learning_rate=rate)
+        result = self.update.update({**batch.columns, **self._noise()}, learning_rate=rate)
         self.update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
-        priority = np.abs(result.outputs["td_error"]) + np.float32(PRIORITY_FLOOR)
+        priority = np.abs(result.outputs["td_error"]) + np.float32(self._config.priority_floor)
         return Learned(updates=1, metrics={**result.metrics, "learning_rate": rate}, columns={"td_error": priority})
 
     def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
@@ -104,6 +117,22 @@ class _DqnLearning(Updating):
         return {**columns, "weight": weight}
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
-        config = self._config
-        epsilon = linear(config.epsilon_start, config.epsilon_end, env_steps=env_steps, over_steps=config.epsilon_decay_steps)
-        return {**super().tensors(env_steps=env_steps), "scalar.epsilon": np.asarray([epsilon], np.float32)}
+        epsilon = np.asarray([self._agent.epsilon(env_steps=env_steps)], np.float32)
+        return {**super().tensors(env_steps=env_steps), "scalar.epsilon": epsilon}
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "noise": self._generator.bit_generator.state}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if "noise" in state:  # the last release saved none
+            self._generator.bit_generator.state = state["noise"]
+
+    def _noise(self) -> Columns:
+        """Noise of the weights for each network that the loss evaluates, [B, W]; nothing without noisy layers."""
+        rows = self._config.batch_items
+        return {
+            name: self._generator.standard_normal((rows, *item.shape), np.float32)
+            for item in self._agent.policy.noise
+            for name in (ONLINE, CHOICE, TARGET)
+        }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pydantic import Field, model_validator
 
 from rollstream.algorithms.settings import (
@@ -14,11 +16,11 @@ from rollstream.algorithms.settings import (
 from rollstream.graph.components.torso import Width
 from rollstream.graph.policies import Distribution
 
-__all__ = ["DqnConfig"]
+__all__ = ["ActionValueSettings", "DqnConfig", "RainbowConfig"]
 
 
-class DqnConfig(ReplaySettings, PrioritySettings, ExplorationSettings, NetworkSettings, OptimizerSettings):
-    """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Defaults solve CartPole-v1.
+class ActionValueSettings(ReplaySettings, PrioritySettings, NetworkSettings, OptimizerSettings):
+    """Learning action values from a prioritized table, however actors explore. Defaults solve CartPole-v1.
 
     Numbers like "66k (80k)" are environment steps until the mean training return of 100 episodes is 475 on CartPole-v1, mean (worst)
     of 16 seeds in a one-process model of this algorithm; one setting is changed at a time. The defaults take 66k (80k); 50k is the
@@ -43,20 +45,20 @@ class DqnConfig(ReplaySettings, PrioritySettings, ExplorationSettings, NetworkSe
     """Learner updates for which the target network stays fixed. 20 chases noise: 72k (96k); 200 learns late: 71k (105k)."""
     publish_every_updates: int = Field(default=10, ge=1)
     """Learner updates between published weights; 10 keeps actors close to the learner; 20 takes 73k (101k; 10 seeds)."""
-    epsilon_end: float = Field(default=0.01, ge=0, le=1)
-    """Share of random actions in the end; 0, 0.01 and 0.02 do equally well, and 0 explores nothing."""
-    epsilon_decay_steps: int = Field(default=20_000, ge=1)
-    """Environment steps over which epsilon falls linearly from start to end. 15,000 takes 74k (105k)."""
     table_items: int = Field(default=50_000, ge=1)
     """Items that the table holds; the oldest leave first. 20,000 and 50,000 do equally well (10 seeds)."""
     samples_per_insert: float = Field(default=8.0, gt=0)
     """How often an item is sampled on average; the limiter keeps it. 4 takes 87k (136k); 16 takes 65k, for twice the work."""
     priority_exponent: float = Field(default=0.6, ge=0)
     """How much sampling prefers large errors: 0 is uniform, 1 proportional [alpha of Schaul et al. 2016]. 0 takes 76k (102k)."""
+    priority_floor: float = Field(default=1e-3, ge=0)
+    """Added to every error, so that no item's probability falls to 0; small beside usual errors (Schaul et al. 2016, section 3.3)."""
     hidden: tuple[Width, ...] = (64, 64)
     """Widths of the hidden layers; two of 64 units are enough for observation vectors; 128 takes 70k (90k)."""
     dueling: bool = False
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
+    noisy: bool = False
+    """Explore by noise in the weights of the last layers, whose size is learned (Fortunato et al. 2018); use it with epsilon 0."""
     distribution: Distribution | None = None
     """Learn the distribution of the return, not its mean alone: `c51` (probabilities of fixed returns) or `quantile`; None for the mean,
     which is enough for small tasks."""
@@ -68,7 +70,7 @@ class DqnConfig(ReplaySettings, PrioritySettings, ExplorationSettings, NetworkSe
     """Largest return that c51 can express; see `distribution_low`."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> DqnConfig:
+    def _consistent(self) -> Self:
         if self.distribution == "quantile" and self.dueling:
             raise ValueError("dueling has no quantiles; use dueling=false, or distribution c51")
         if not self.distribution_low < self.distribution_high:
@@ -76,3 +78,29 @@ class DqnConfig(ReplaySettings, PrioritySettings, ExplorationSettings, NetworkSe
                 f"distribution_low ({self.distribution_low:g}) must be < distribution_high ({self.distribution_high:g})"
             )
         return self
+
+
+class DqnConfig(ActionValueSettings, ExplorationSettings):
+    """Settings of DQN (Mnih et al. 2015; van Hasselt et al. 2016; Schaul et al. 2016). Numbers as above."""
+
+    epsilon_end: float = Field(default=0.01, ge=0, le=1)
+    """Share of random actions in the end; 0, 0.01 and 0.02 do equally well, and 0 explores nothing."""
+    epsilon_decay_steps: int = Field(default=20_000, ge=1)
+    """Environment steps over which epsilon falls linearly from start to end. 15,000 takes 74k (105k)."""
+
+
+class RainbowConfig(DqnConfig):
+    """Settings of Rainbow (Hessel et al. 2018): DQN with everything switched on."""
+
+    dueling: bool = True
+    """Split value and advantage streams (Wang et al. 2016)."""
+    noisy: bool = True
+    """Explore by noise in the weights of the last layers (Fortunato et al. 2018)."""
+    distribution: Distribution | None = "c51"
+    """Learn the distribution of the return by `c51` (Bellemare et al. 2017)."""
+    epsilon_start: float = Field(default=0.0, ge=0, le=1)
+    """Share of random actions at the start; 0, since the noise explores."""
+    epsilon_end: float = Field(default=0.0, ge=0, le=1)
+    """Share of random actions in the end; 0, since the noise explores."""
+    priority_exponent: float = Field(default=0.5, ge=0)
+    """How much sampling prefers large errors; 0.5 of the paper, whose priorities are divergences too."""
