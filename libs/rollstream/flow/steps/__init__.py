@@ -1,10 +1,12 @@
 """Steps: the verbs of flows, each once."""
 
+from rollstream.flow.steps.adapt import adapt
 from rollstream.flow.steps.advantages import advantages
 from rollstream.flow.steps.apply_gradients import apply_gradients
 from rollstream.flow.steps.average_gradients import average_gradients
 from rollstream.flow.steps.compute_gradients import compute_gradients
 from rollstream.flow.steps.concatenate import concatenate
+from rollstream.flow.steps.evaluate import evaluate
 from rollstream.flow.steps.filter_lag import filter_lag
 from rollstream.flow.steps.perturbations import perturbations
 from rollstream.flow.steps.publish import publish
@@ -17,11 +19,13 @@ from rollstream.flow.steps.trajectories import trajectories
 from rollstream.flow.steps.update import update
 
 __all__ = [
+    "adapt",
     "advantages",
     "apply_gradients",
     "average_gradients",
     "compute_gradients",
     "concatenate",
+    "evaluate",
     "filter_lag",
     "perturbations",
     "publish",

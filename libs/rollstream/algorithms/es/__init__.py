@@ -1,0 +1,3 @@
+"""Evolution strategies (Salimans et al. 2017)."""
+
+__all__: list[str] = []
