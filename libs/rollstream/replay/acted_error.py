@@ -66,14 +66,13 @@ class ActedError:
     def of(self, steps: OpenSteps, first: Ints, last: Ints) -> npt.NDArray[np.float32]:
         """Priorities of items whose cores go from row `first` to row `last` [K] among the open rows. Shapes: -> [K]."""
         if self.steps is None:
-            return (np.abs(self._errors(steps, first, last)) + self.floor).astype(np.float32)
+            return np.asarray(np.abs(self._errors(steps, first, last)) + self.floor, np.float32)
         counts = np.maximum(1, last - first)
         row = concatenated_ranges(first, counts)
         sizes = np.abs(self._errors(steps, row, np.minimum(row + self.steps, np.repeat(last, counts))))
         begins = np.cumsum(counts) - counts
         largest, mean = np.maximum.reduceat(sizes, begins), np.add.reduceat(sizes, begins) / counts
-            priority: npt.NDArray[np.float32] = (np.abs(self._errors(steps, first, last)) + self.floor).astype(np.float32)
-            return priority
+        return np.asarray(self.eta * largest + (1.0 - self.eta) * mean + self.floor, np.float32)
 
     def _errors(self, steps: OpenSteps, row: Ints, until: Ints) -> Floats:
         """From rows [M] to the rows that are bootstrapped from [M]."""
