@@ -12,6 +12,7 @@ from rollstream.flow import (
     Actors,
     Description,
     LearnerHandle,
+    Queue,
     Step,
     Stream,
     TableHandle,
@@ -27,6 +28,7 @@ from rollstream.flow import (
 )
 from rollstream.spaces import Batch
 
+QUEUE: Queue[Batch] = Queue(name="train", bound_items=2)
 REPLAY = TableHandle(name="replay")
 GAE = advantages(discount=0.9, gae_lambda=0.9)
 
@@ -116,6 +118,44 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "used twice": (used_twice, r"gather_async .* is used 2 times, by .* and .* an item goes one way only: use duplicate\(2\)"),
     "unused copy": (copy_unused, "makes 2 copies, but 1 are used"),
+    "source of joined items": (
+        lambda: shards().gather_sync().zip_with_source(),
+        "zip_with_source needs items of one actor each, but it stands behind gather_sync .* joins one message of every actor",
+    ),
+    "source of later items": (
+        lambda: stream().take(1).zip_with_source(),
+        "but it stands behind take .* may be joined of several actors', or come from a table",
+    ),
+    "update of pairs": (
+        lambda: stream().zip_with_source().for_each(LearnerHandle().update()),
+        "update takes batch, but zip_with_source .* gives pair",
+    ),
+    "slots": (lambda: stream().mix_replay(slots=0, share=1), "slots of mix_replay must be >= 1, got 0"),
+    "share": (lambda: stream().mix_replay(slots=1, share=-1), "share of mix_replay must be >= 0, got -1"),
+    "queue of no name": (lambda: Queue(name=" ", bound_items=1), "the name of a queue must not be empty"),
+    "queue of no size": (lambda: Queue(name="q", bound_items=0), "bound_items of queue 'q' must be >= 1, got 0"),
+    "queue without patience": (
+        lambda: Queue(name="q", bound_items=1, deadline_s=-1),
+        "deadline_s of queue 'q' must be >= 0, got -1",
+    ),
+    "no queue": (lambda: stream().enqueue("train"), "enqueue takes a Queue, got 'train' .* make one by Queue"),  # type: ignore[arg-type]
+    "queue that nobody fills": (lambda: Description(QUEUE.dequeue()), "takes from queue 'train', which nobody fills"),
+    "queue that nobody drains": (
+        lambda: Description(stream().enqueue(QUEUE)),
+        "fills queue 'train', which nobody drains; use dequeue",
+    ),
+    "queue that two drain": (
+        lambda: Description(union(stream().enqueue(QUEUE), QUEUE.dequeue(), QUEUE.dequeue())),
+        "fills queue 'train', which dequeue_train .* and dequeue_train .* drain",
+    ),
+    "two queues of one name": (
+        lambda: Description(union(stream().enqueue(QUEUE), Queue(name="train", bound_items=9).dequeue())),
+        "there are two queues 'train', at .* and .*; give both ends the same Queue",
+    ),
+    "queue in a circle": (
+        lambda: Description(QUEUE.dequeue().enqueue(QUEUE)),
+        "fills queue 'train' with what dequeue_train .* takes out of it; such a circle never ends",
+    ),
     "undeclared table": (
         lambda: Description(REPLAY.samples(batch_items=1), tables=["other"]),
         "samples_replay .* needs the table 'replay', which is not declared; declared: other",

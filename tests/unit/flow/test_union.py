@@ -148,6 +148,34 @@ def test_round_robin_pulls_by_weight_in_a_fixed_order(rig: Any, batches: Any) ->
     assert order == [("first", 1), ("first", 2), ("second", 1), ("first", 3), ("second", 2), ("second", 3)]
 
 
+def two_kinds(weights: Any) -> Any:
+    def build(stream: Stream[Any]) -> Stream[Any]:
+        first, second = stream.duplicate(2)
+        return union(first.for_each(lambda batch: "a"), second.for_each(lambda batch: "b"), mode="round_robin", weights=weights)
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("weights", "order"),
+    [([1, 0.25], "aaaabaaaab"), ([1.5, 1], "abaababaab"), ([0.5, 0.5], "ababababab"), ([2.5, 1], "aabaaabaab")],
+)
+def test_fractional_weights_are_a_running_remainder(rig: Any, batches: Any, weights: Any, order: str) -> None:
+    runner = rig.run(two_kinds(weights), batches(60))
+    assert "".join(next(runner) for _ in range(10)) == order
+
+
+def test_tenths_come_out_even_over_many_turns_and_over_a_restart(rig: Any, batches: Any) -> None:
+    runner = rig.run(two_kinds([0.3, 0.1]), batches(300))
+    whole = "".join(next(runner) for _ in range(20))
+    assert (whole.count("a"), whole.count("b")) == (15, 5)
+    first = rig.run(two_kinds([0.3, 0.1]), batches(300))
+    before = "".join(next(first) for _ in range(7))
+    again = rig.run(two_kinds([0.3, 0.1]), batches(300))
+    again.restore(first.state())
+    assert before + "".join(next(again) for _ in range(13)) == whole
+
+
 def test_round_robin_goes_on_at_the_same_branch_after_a_restart(rig: Any, batches: Any) -> None:
     def build(stream: Stream[Any]) -> Stream[Any]:
         first, second = stream.duplicate(2)

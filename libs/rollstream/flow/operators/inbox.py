@@ -40,8 +40,8 @@ class Inbox:
         return self._source.ready()
 
     def live_actors(self) -> set[str]:
-        """Actors that are alive and produce for this edge."""
-        return self._source.live_actors()
+        """Actors that are alive now and produce for this edge."""
+        return set(self._source.live_actors())
 
     def missing(self, gathered: Mapping[str, Batch], expected: set[str]) -> set[str]:
         """Those of the `expected` that still live, and whose message is not among `gathered`."""
