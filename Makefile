@@ -67,8 +67,9 @@ images: ## build the images rollstream-core and rollstream-torch with the chart'
 schema: setup ## write the generated files of the chart: values.schema.json from the typed values, the dashboard from the metrics
 	$(BIN)/python -m rollstream_control.chart helm/rollstream
 
-docs: setup ## write docs/reference.md (settings, commands, JSON keys, metrics) from the code
+docs: setup ## write docs/reference.md from the code, and lists, lines, results and curves of docs/algorithms.md
 	$(BIN)/python -m rollstream_cli.reference > docs/reference.md
+	$(BIN)/python -m rollstream_cli.reference docs
 
 clean: ## remove the virtual environment, caches and built files (runs/ stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis libs/*.egg-info
