@@ -1,4 +1,4 @@
-"""`rollstream bench train|replay|graph`: measurements on this machine, as JSON for comparisons."""
+"""`rollstream bench train|replay|graph|flow`: measurements on this machine, as JSON for comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rollstream_cli.commands.options import JsonTo
 
 __all__ = ["bench"]
 
-bench = typer.Typer(help="Measure training, replay and the graph on this machine.", no_args_is_help=True)
+bench = typer.Typer(help="Measure training, replay, the graph and flow on this machine.", no_args_is_help=True)
 
 
 @bench.command()
@@ -25,9 +25,25 @@ def train(
     envs_per_actor: Annotated[int | None, typer.Option(help="Environments that one actor steps as a batch.")] = None,
     seed: Annotated[int | None, typer.Option(help="Root of all random streams.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
+    against: Annotated[str | None, typer.Option(metavar="SYSTEM", help="Measure in turn with it: rllib.")] = None,
+    rllib_python: Annotated[str | None, typer.Option(metavar="PATH", help="A Python that has ray[rllib].")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PART,...", help="With --against: parts: ppo, impala, appo, dqn, goal, busy, breaks. All."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="With --against: runs of each; the median counts.")] = 1,
     json_to: JsonTo = None,
 ) -> None:
-    """Rates of sampling and training once a run is steady, time to its first update, processor and memory."""
+    """Rates of sampling and training once a run is steady, time to its first update, processor and memory.
+
+    With --against rllib: PPO, IMPALA, APPO and DQN on CartPole-v1 in turn with RLlib, as JSON with targets; --algo, --env, --warm-up,
+    --actors, --envs-per-actor and --seed do not count then.
+    """
+    if against is not None or rllib_python is not None:
+        words = ["--seconds", str(seconds), "--repeats", str(repeats), "--json", json_to or "-"]
+        words += ["--only", only] if only else []
+        words += [word for setting in settings or () for word in ("--set", setting)]
+        _against(against, rllib_python, words)
     import tempfile
 
     from rollstream.clock import SystemClock
@@ -71,6 +87,21 @@ def train(
         write_json(measured, json_to)
     if json_to != "-":
         print_measurement(result_console(), measured, title=f"{algorithm} on {env}")
+
+
+def _against(system: str | None, python: str | None, words: list[str]) -> None:
+    import subprocess
+
+    from rollstream.errors import ConfigError
+    from rollstream_cli.leash import leashed
+
+    if system != "rllib" or python is None:
+        raise ConfigError(
+            f"--against rllib and --rllib-python PATH go together, got --against {system} and --rllib-python {python}; "
+            "make such a Python by: python -m venv V && V/bin/pip install torch 'ray[rllib]'"
+        )
+    command = [*leashed(), "-m", "rollstream_learner.bench.against", "--rllib-python", python, *words]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
 @bench.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -174,4 +205,28 @@ def graph(
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     environment = {**os.environ, **one_thread, "XLA_FLAGS": flags}
     command = [*leashed(), "-m", "rollstream_learner.bench", *words]
+    raise typer.Exit(subprocess.run(command, check=False, env=environment).returncode)
+
+
+@bench.command(name="flow")
+def flow(
+    *,
+    only: Annotated[str | None, typer.Option(metavar="PART,...", help="Parts: overhead, operators, idle, scaling.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Length of each run.")] = 10.0,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of scaling, of which the median counts.")] = 1,
+    actors: Annotated[str, typer.Option(metavar="N,...", help="Numbers of actors to scale over.")] = "1,2,4,8,16",
+    json_to: JsonTo = "-",
+) -> None:
+    """A flow beside the same loop by hand, what each operator costs, an idle union, and more actors."""
+    import os
+    import subprocess
+
+    from rollstream_cli.json_target import check_json_target
+    from rollstream_cli.leash import leashed
+
+    check_json_target(json_to)
+    words = ["--seconds", str(seconds), "--repeats", str(repeats), "--actors", actors, "--json", json_to or "-"]
+    words += ["--only", only] if only else []
+    environment = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
+    command = [*leashed(), "-m", "rollstream_learner.bench.flow", *words]
     raise typer.Exit(subprocess.run(command, check=False, env=environment).returncode)
