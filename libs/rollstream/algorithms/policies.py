@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rollstream.acting import ActorPlace, Policy
+from rollstream.acting.league import League
 from rollstream.acting.policy_set import PolicyMember, PolicySet
 from rollstream.algorithms.agent import Agent
 from rollstream.config import PolicySettings, agents_by_policy
@@ -109,7 +110,7 @@ class PolicyAgents:
         """What `policy` sees of the environment."""
         return self.parts[self._known(policy)].view
 
-    def make_policy(self, *, envs: int, generator: np.random.Generator) -> PolicySet:
+    def make_policy(self, *, envs: int, generator: np.random.Generator) -> PolicySet | League:
         """All policies, acting together in `envs` copies."""
         members = [
             PolicyMember(
