@@ -33,6 +33,7 @@ class SpecOptions:
     seed: int | None = None
     stop_return: float | None = None
     stop_steps: int | None = None
+    stop_updates: int | None = None
     overrides: Sequence[str] = ()
     from_checkpoint: str | None = None
 
@@ -58,14 +59,19 @@ def build_spec(options: SpecOptions, *, base: Mapping[str, Any] | None = None) -
         "seed": options.seed,
         "stop.mean_return": options.stop_return,
         "stop.env_steps": options.stop_steps,
+        "stop.updates": options.stop_updates,
         "from_checkpoint": options.from_checkpoint,
     }.items():
         if value is not None:
             _put(document, path, value)
+    from rollstream.algorithms import takes_actors
+
     problems = _missing(document)
     settings_of = _settings_names(document, problems)
     for text in options.overrides:
         _override(document, text, settings_of, problems)
+    if not problems and not takes_actors(str(document["algorithm"])):
+        document.setdefault("actors", 0)
     if not problems:
         document.setdefault("name", _name_of(document))
     return _checked(document, problems)

@@ -8,14 +8,14 @@ claim ─▶ starting ─▶ running ⇄ paused ─▶ succeeded | failed | stop
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rollstream import __version__
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
-from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
+from rollstream.algorithms.evaluation import Evaluator, LocalWeights, greedy_episodes
 from rollstream.checkpoint import CheckpointRecord
 from rollstream.edges import EdgeReader, remove_edge
 from rollstream.envs import inspect_environment
@@ -31,6 +31,7 @@ from rollstream.store.experiments import Experiments
 from rollstream.store.members import Members
 from rollstream.weights import WeightStore
 from rollstream_learner.actors_work import ActorsWork
+from rollstream_learner.beginnings import Beginnings
 from rollstream_learner.cut import Cuts, find_cut
 from rollstream_learner.edge import LearnerEdge
 from rollstream_learner.guard import Guard, Verdict
@@ -155,7 +156,8 @@ class ExperimentRun:
         flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
         cut = find_cut(self._directory / "checkpoints", spec)
         learning = agent.learning(seed=child_seed(spec.seed, "learner"))
-        tables = self._clients = self._tables(agent, rows)
+        beginnings = Beginnings(agent, rows)
+        tables = self._clients = self._tables(beginnings.specs)
         weights = WeightStore(self._store, experiment=self._experiment)
         self._counters.restore(self._experiments.counters(self._experiment))
         side = LearnerProcess(
@@ -168,6 +170,7 @@ class ExperimentRun:
             tables=tables,
             version=max(weights.latest(), int(cut.state["version"]) if cut else 0),
             stop=stop,
+            evaluator=Evaluator(spec=spec, agent=agent, allow=self._settings.allowed_modules),
         )
         orders = Orders(
             guard,
@@ -193,6 +196,7 @@ class ExperimentRun:
                 cuts.restore(cut)
                 self._ran_s = float(cut.state["ran_s"])
                 self._event("resumed", f"resumed from checkpoint {cut.record.number} ({cut.record.path})")
+            beginnings.write(self._store, self._address, tables, clock=life.clock)
             side.publish()
             self._flow(runner, side, guard, cuts, orders=orders, agent=agent)
         finally:
@@ -200,9 +204,9 @@ class ExperimentRun:
 
     # -- what the flow needs
 
-    def _tables(self, agent: Agent, rows: RowSpec) -> dict[str, TableClient]:
+    def _tables(self, specs: Mapping[str, TableSpec]) -> dict[str, TableClient]:
         clients: dict[str, TableClient] = {}
-        for name, table in agent.tables(rows).items():
+        for name, table in specs.items():
             from rollstream.replay import TableClient  # PPO needs none of it
 
             client = TableClient(

@@ -7,7 +7,19 @@ from rollstream.algorithms.registry import (
     make_agent,
     make_flow,
     needs_replay,
+    register,
     settings_type,
+    takes_actors,
 )
 
-__all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_replay", "settings_type"]
+__all__ = [
+    "Algorithm",
+    "algorithm",
+    "known",
+    "make_agent",
+    "make_flow",
+    "needs_replay",
+    "register",
+    "settings_type",
+    "takes_actors",
+]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from rollstream.acting import evaluate
@@ -18,7 +19,7 @@ from rollstream.errors import EnvironmentFault
 from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import Episodes
 
-__all__ = ["LocalWeights", "greedy_episodes"]
+__all__ = ["Evaluator", "LocalWeights", "greedy_episodes"]
 
 MAX_ENVIRONMENTS = 32
 
@@ -43,18 +44,35 @@ def greedy_episodes(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *
     if not spec.evaluation_episodes:
         return Episodes()
     try:
-        return _play(spec, agent, weights, allow=allow)
+        return _play(spec, agent, weights, episodes=spec.evaluation_episodes, seed=spec.seed, allow=allow)
     except EnvironmentFault as fault:
         raise EnvironmentFault(f"in the evaluation after training: {fault}") from fault.__cause__
 
 
-def _play(spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, allow: Sequence[str]) -> Episodes:
-    envs = _largest_divisor(spec.evaluation_episodes, at_most=MAX_ENVIRONMENTS)
-    environment = make_environment(spec.environment, envs=envs, seed=child_seed(spec.seed, "evaluation"), allow=allow)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluator:
+    """Evaluations during training, for flows without actors. Each one plays other episodes: they are seeded by its number."""
+
+    spec: ExperimentSpec
+    agent: Agent
+    allow: Sequence[str]
+
+    def __call__(self, tensors: Mapping[str, npt.NDArray[np.float32]], *, version: int, episodes: int, number: int) -> Episodes:
+        """Play `episodes` greedy episodes in fresh environments."""
+        seed = child_seed(self.spec.seed, "evaluations", number)
+        weights = LocalWeights(version=version, tensors=tensors)
+        return _play(self.spec, self.agent, weights, episodes=episodes, seed=seed, allow=self.allow)
+
+
+def _play(
+    spec: ExperimentSpec, agent: Agent, weights: LocalWeights, *, episodes: int, seed: int, allow: Sequence[str]
+) -> Episodes:
+    envs = _largest_divisor(episodes, at_most=MAX_ENVIRONMENTS)
+    environment = make_environment(spec.environment, envs=envs, seed=child_seed(seed, "evaluation"), allow=allow)
     try:
-        policy = make_policy(agent, envs=envs, generator=child_generator(spec.seed, "evaluation"))
+        policy = make_policy(agent, envs=envs, generator=child_generator(seed, "evaluation"))
         policy.load(weights)
-        return evaluate(policy, environment, episodes=spec.evaluation_episodes)
+        return evaluate(policy, environment, episodes=episodes)
     finally:
         with suppress(EnvironmentFault):  # it is gone in any case, and must not hide what it was closed for
             environment.close()

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.algorithms.settings import PolyakSettings
+from rollstream.algorithms.recordings import Recording
+from rollstream.algorithms.settings import OffPolicySettings, PolyakSettings
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import Loss
 from rollstream.graph.inputs import flat_inputs
@@ -20,10 +21,15 @@ from rollstream.replay import Fifo, SampleToInsertRatio, TableSpec, Uniform, n_s
 from rollstream.seeding import child_generator
 from rollstream.spaces import Columns, RowSpec
 
-__all__ = ["PolyakUpdating", "uniform_table"]
+__all__ = ["PolyakUpdating", "recordings", "uniform_table"]
 
 
-def uniform_table(config: PolyakSettings, rows: RowSpec) -> TableSpec:
+def recordings(config: OffPolicySettings) -> dict[str, Recording]:
+    """What the table begins with, by its name: `config.offline`."""
+    return {"replay": Recording(source=config.offline, steps=config.n_step)} if config.offline else {}
+
+
+def uniform_table(config: OffPolicySettings, rows: RowSpec) -> TableSpec:
     """A table that is sampled uniformly, and forgets the oldest."""
     return TableSpec(
         name="replay",
@@ -50,17 +56,17 @@ class PolyakUpdating(Updating):
         self._polyak = config
         self._generator = child_generator(seed, name, "noise")
         inputs = flat_inputs(loss.arguments("loss"))
-        self._noise = {item.name: item for item in inputs if item.name.removeprefix("next_").startswith("noise.")}
+        self._noise = {item.name: item for item in inputs if item.name.partition(".")[0].endswith("noise")}
 
     def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
         return n_step(sample.rows, sample.lengths, discount=self._polyak.discount, lead=sample.lead)
 
     def with_noise(self, columns: Columns) -> dict[str, npt.NDArray[Any]]:
-        """`columns` and the noise that the loss takes: standard normal, drawn anew."""
-        rows = self._polyak.batch_items
-        drawn = {
-            name: self._generator.standard_normal((rows, *item.shape), dtype=np.float32) for name, item in self._noise.items()
-        }
+        """`columns` and the noise that the loss takes, drawn anew: standard normal, or uniform in [0, 1)."""
+        drawn: dict[str, npt.NDArray[Any]] = {}
+        for name, item in self._noise.items():
+            draw = self._generator.standard_normal if item.noise == "normal" else self._generator.random
+            drawn[name] = draw((self._polyak.batch_items, *item.shape), dtype=np.float32)
         return {**columns, **drawn}
 
     def sync_target(self) -> None:

@@ -23,6 +23,8 @@ __all__ = [
     "ActorCriticSettings",
     "ExplorationSettings",
     "NetworkSettings",
+    "OffPolicySettings",
+    "OfflineSettings",
     "OnPolicySettings",
     "OptimizerSettings",
     "PolyakSettings",
@@ -153,27 +155,53 @@ class ReplaySettings(Frozen):
         return self
 
 
-class PolyakSettings(ReplaySettings, NetworkSettings, OptimizerSettings):
+class PolyakSettings(NetworkSettings, OptimizerSettings):
     """Actor and critics that learn from a table, with target networks that follow slowly. Defaults solve Pendulum-v1."""
 
-    n_step: int = Field(default=1, ge=1)
-    """Rewards summed before the bootstrap value; 1 of the papers keeps old items right, more carries reward back faster."""
-    rollout_steps: int = Field(default=4, ge=1)
-    """Vector steps an actor takes between flushes to the table; 4, since there are many updates for each step."""
+    discount: float = Field(default=0.99, ge=0, le=1)
+    """Weight of the next step's value; 0.99 looks about 100 steps ahead."""
     batch_items: int = Field(default=128, ge=1)
     """Items in one update; 128 takes half the time of the papers' 256."""
-    table_items: int = Field(default=200_000, ge=1)
-    """Items that the table holds; the oldest leave first. The papers hold 1,000,000, for runs that are as long."""
-    samples_per_insert: float = Field(default=128.0, gt=0)
-    """How often an item is sampled on average; as many as `batch_items` is one update for each environment step."""
-    ratio_tolerance_items: int = Field(default=20_000, ge=1)
-    """How far sampled items may run ahead or behind before someone waits: 20,000 are about 150 updates."""
+    n_step: int = Field(default=1, ge=1)
+    """Rewards summed before the bootstrap value; 1 of the papers keeps old items right, more carries reward back faster."""
     max_gradient_norm: float | None = Field(default=None, gt=0)
     """Global norm to which gradients are clipped; None, since actor and critics share it, and one would scale the other."""
     target_share: float = Field(default=0.005, gt=0, le=1)
     """How far the target networks move to the parameters each time [tau]; 0.005 follows over some 200 updates."""
     target_sync_every_updates: int = Field(default=1, ge=1)
     """Learner updates between moves of the target networks; 1, since they move slowly."""
+
+
+class OffPolicySettings(PolyakSettings, ReplaySettings):
+    """The same, while actors fill the table."""
+
+    rollout_steps: int = Field(default=4, ge=1)
+    """Vector steps an actor takes between flushes to the table; 4, since there are many updates for each step."""
+    table_items: int = Field(default=200_000, ge=1)
+    """Items that the table holds; the oldest leave first. The papers hold 1,000,000, for runs that are as long."""
+    samples_per_insert: float = Field(default=128.0, gt=0)
+    """How often an item is sampled on average; as many as `batch_items` is one update for each environment step."""
+    ratio_tolerance_items: int = Field(default=20_000, ge=1)
+    """How far sampled items may run ahead or behind before someone waits: 20,000 are about 150 updates."""
+    offline: str | None = None
+    """Recorded data that the table begins with: a NumPy archive (.npz) or a Minari dataset, as the learner sees it; None: it is empty."""
+
+
+class OfflineSettings(ReportSettings):
+    """Learning from recorded data alone, without actors."""
+
+    offline: str = ""
+    """The recorded data: path of a NumPy archive (.npz) or a Minari dataset (folder or id), as the learner sees it. It must be given."""
+    batch_items: int = Field(default=256, ge=1)
+    """Items in one update; 256, since recorded data is varied, and large batches follow it steadily."""
+    table_shards: int = Field(default=1, ge=1, le=256)
+    """Replay shards over which the data is spread; the cell needs as many. One is enough for one learner."""
+    publish_every_updates: int = Field(default=500, ge=1)
+    """Learner updates between published weights, which whoever asks the cell to act gets; 500 costs nothing."""
+    evaluate_every_updates: int = Field(default=1_000, ge=1)
+    """Learner updates between evaluations in the environment, which the reported returns come from; they take time from learning."""
+    evaluate_episodes: int = Field(default=20, ge=1)
+    """Greedy episodes of one evaluation; 20 show where it goes. A stop rule looks at the last 100."""
 
 
 class PrioritySettings(Frozen):

@@ -68,8 +68,9 @@ class ExperimentSpec(Frozen):
     """The simulator."""
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     """Settings of the algorithm (its `config.py`); what is not named keeps its default."""
-    actors: int = Field(default=2, ge=1, le=10_000)
-    """Actor processes that this run asks for; it starts with what there is. 2 so that one may die unnoticed."""
+    actors: int = Field(default=2, ge=0, le=10_000)
+    """Actor processes that this run asks for; it starts with what there is. 2 so that one may die unnoticed; 0 where a flow has no
+    use for them (learning from recorded data)."""
     envs_per_actor: int = Field(default=8, ge=1, le=65_536)
     """Copies of the environment that one actor steps as a batch; 8 amortizes Python without making rollouts large."""
     seed: int = Field(default=0, ge=0, lt=1 << 63)

@@ -10,6 +10,7 @@ from rollstream.flow.node import make_node, require_at_least
 from rollstream.flow.place import calling_place
 from rollstream.flow.shards import Shards
 from rollstream.flow.step import Step
+from rollstream.flow.steps.evaluate import evaluate
 from rollstream.flow.steps.publish import publish
 from rollstream.flow.steps.sync_target import sync_target
 from rollstream.flow.steps.update import update
@@ -96,3 +97,7 @@ class LearnerHandle:
     def sync_target(self, *, every_updates: int, policy: str = "") -> Step:
         """Copy the weights (of `policy`) to the target network once `every_updates` updates have passed since the last time."""
         return sync_target(every_updates=every_updates, policy=policy)
+
+    def evaluate(self, *, every_updates: int, episodes: int) -> Step:
+        """Play `episodes` greedy episodes once `every_updates` updates have passed since the last time; for flows without actors."""
+        return evaluate(every_updates=every_updates, episodes=episodes)

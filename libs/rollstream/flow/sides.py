@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rollstream.clock import Clock
 from rollstream.metrics import Counters
-from rollstream.spaces import Batch, Columns, Rollout
+from rollstream.spaces import Batch, Columns, Episodes, Rollout
 
 __all__ = ["ActorSide", "EdgeSource", "LearnerSide", "Owner", "StoreResult"]
 
@@ -141,6 +141,10 @@ class LearnerSide(Protocol):
 
     def sync_target(self, *, policy: str = "") -> None:
         """Copy the weights (of `policy`) to the target network."""
+        ...
+
+    def evaluate(self, *, episodes: int) -> Episodes:
+        """Play so many greedy episodes by the weights as they are, in fresh environments, and wait for them."""
         ...
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:

@@ -55,6 +55,7 @@ class Step(Generic[In_contra, Out_co]):
         table: name of the replay table that it needs; empty for none.
         takes, gives: kinds of items, for checks when the flow is built: `rollout`, `batch`, `batches`; empty when unknown.
         settles: what becomes of the environment steps of an item once the step is done with it; None leaves them in flight.
+        tells_episodes: what it gives tells of episodes that ended in the learner's process, so nobody has counted them yet.
         drops_as: reason under which a filter counts what it drops; empty: the name of its node.
     """
 
@@ -66,6 +67,7 @@ class Step(Generic[In_contra, Out_co]):
     takes: str = ""
     gives: str = ""
     settles: Settles | None = None
+    tells_episodes: bool = False
     drops_as: str = ""
 
 

@@ -241,6 +241,10 @@ class ToyLearner:
     def sync_target(self, *, policy: str = "") -> None:
         self.synced += 1
 
+    def evaluate(self, *, episodes: int) -> Episodes:
+        """Episodes whose return is the number of updates."""
+        return Episodes(returns=np.full(episodes, float(self.updates())), lengths=np.ones(episodes, np.int64))
+
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
         """The newest item numbers."""
         if not self.can_sample(table, batch_items=batch_items):

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.clock import Clock
+from rollstream.errors import ConfigError
 from rollstream.flow.sides import EdgeSource
 from rollstream.learning.agent import LearningAgent
 from rollstream.learning.policies import PolicyLearners, learner_of
 from rollstream.metrics import Counters
-from rollstream.spaces import Batch
+from rollstream.spaces import Batch, Episodes
 
-__all__ = ["LearnerProcess", "TableSource", "WaitRecorder", "WeightSink"]
+__all__ = ["Evaluator", "LearnerProcess", "TableSource", "WaitRecorder", "WeightSink"]
 
 
 class WeightSink(Protocol):
@@ -50,6 +51,14 @@ class WaitRecorder(Protocol):
     def waiting(self, *, who: str, for_whom: str) -> AbstractContextManager[Any]: ...
 
 
+class Evaluator(Protocol):
+    """Plays greedy episodes (`rollstream.algorithms.evaluation.Evaluator`)."""
+
+    def __call__(
+        self, tensors: Mapping[str, npt.NDArray[np.float32]], *, version: int, episodes: int, number: int
+    ) -> Episodes: ...
+
+
 class LearnerProcess:
     """Implements `rollstream.flow.sides.LearnerSide` for one experiment.
 
@@ -69,6 +78,7 @@ class LearnerProcess:
         tables: Mapping[str, TableSource],
         version: int,
         stop: threading.Event | None = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.stop_event = stop or threading.Event()
         self.first_update_wall_s: float | None = None
@@ -81,6 +91,7 @@ class LearnerProcess:
         self._tables = tables
         self._version = version
         self._turn = threading.RLock()
+        self._evaluator = evaluator
 
     @property
     def clock(self) -> Clock:
@@ -135,6 +146,11 @@ class LearnerProcess:
     def sync_target(self, *, policy: str = "") -> None:
         with self._turn:
             learner_of(self._agent, policy).sync_target()
+
+    def evaluate(self, *, episodes: int) -> Episodes:
+        if self._evaluator is None:
+            raise ConfigError("this learner was given no evaluator, so its flow cannot evaluate; pass LearnerProcess(evaluator=...)")
+        return self._evaluator(self.tensors(), version=self._version, episodes=episodes, number=self.updates())
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:
         source = self._tables[table]

@@ -25,6 +25,7 @@ def train(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")] = None,
     stop_return: Annotated[float | None, typer.Option(help="Stop at this mean return of the last episodes.")] = None,
     stop_steps: Annotated[int | None, typer.Option(help="Stop after this many environment steps.")] = None,
+    stop_updates: Annotated[int | None, typer.Option(help="Stop after this many updates.")] = None,
     inline: Annotated[bool, typer.Option("--inline", help="One process, one thread, deterministic: for debugging.")] = False,
     json_to: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - for stdout.")
@@ -48,6 +49,7 @@ def train(
             seed=seed,
             stop_return=stop_return,
             stop_steps=stop_steps,
+            stop_updates=stop_updates,
             overrides=settings or (),
             from_checkpoint=from_checkpoint,
         )

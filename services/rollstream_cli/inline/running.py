@@ -17,18 +17,18 @@ from rollstream import __version__
 from rollstream.acting import ActorPlace, ActorProcess
 from rollstream.algorithms import make_agent, make_flow
 from rollstream.algorithms.agent import Agent
-from rollstream.algorithms.evaluation import LocalWeights, greedy_episodes
+from rollstream.algorithms.evaluation import Evaluator, LocalWeights, greedy_episodes
 from rollstream.algorithms.policies import make_policy
 from rollstream.algorithms.trial import try_out
 from rollstream.clock import Clock, SystemClock
 from rollstream.config import ExperimentSpec
-from rollstream.envs import Collector, VectorEnvironment, make_environment
+from rollstream.envs import Collector, EnvironmentInfo, VectorEnvironment, inspect_environment, make_environment
 from rollstream.errors import ConfigError, EnvironmentFault
 from rollstream.flow import ActorFragment, Description, InlineEdges, Runner, starting_environments
 from rollstream.learning import LearnerProcess, Results, reason_to_stop
 from rollstream.metrics import Counters, JsonLines, Report, Waits, draw_learning_curve, read_json_lines
 from rollstream.seeding import child_generator, child_seed
-from rollstream.spaces import row_spec
+from rollstream.spaces import RowSpec, row_spec
 from rollstream_cli.inline.weights import WeightBoard
 from rollstream_service.folders import make_writable
 
@@ -40,6 +40,8 @@ __all__ = ["run"]
 EVERY_ITEM_S = 1e-9
 """Interval of reports: one after every item, so that a run ends at the same item each time."""
 TELL_EVERY_S = 1.0
+LOADER = 1 << 20
+"""Writer of what was recorded; actors are numbered from 1."""
 
 
 def run(
@@ -65,7 +67,7 @@ def run(
             environment = make_environment(spec.environment, envs=spec.envs_per_actor, seed=seed, allow=allow)
             resources.callback(_close, environment)
             environments.append(environment)
-        first = environments[0]
+        first = environments[0] if environments else inspect_environment(spec.environment, allow=allow)
         try_out(
             spec.algorithm,
             spec.settings,
@@ -74,7 +76,7 @@ def run(
             actors=spec.actors,
         )
         make_writable(directory, what="the folder of the run", remedy="choose another with --runs-dir")
-        return _run(spec, experiment, directory, environments, report=report, allow=allow)
+        return _run(spec, experiment, directory, environments, first, report=report, allow=allow)
 
 
 def _close(environment: VectorEnvironment) -> None:
@@ -87,36 +89,32 @@ def _run(
     experiment: str,
     directory: Path,
     environments: list[VectorEnvironment],
+    first: VectorEnvironment | EnvironmentInfo,
     *,
     report: Callable[[Mapping[str, Any]], None],
     allow: tuple[str, ...],
 ) -> dict[str, Any]:
     clock: Clock = SystemClock()
-    first = environments[0]
     settings = {**spec.settings, "report_every_s": EVERY_ITEM_S}  # the stop rule must not depend on the time of reports
     agent = make_agent(spec.algorithm, settings, observation=first.observation_leaves, actions=first.action_leaves)
     rows = row_spec(first.observation_leaves, first.action_leaves, extra=agent.extra_columns)
     flow = Description(make_flow(spec.algorithm, agent, actors=spec.actors), tables=agent.table_names)
     board, counters, waits = WeightBoard(), Counters(), Waits(clock)
-    tables: dict[str, MemoryTable] = {}
-    for name, table in agent.tables(rows).items():
-        from rollstream_cli.inline.tables import MemoryTable
-
-        tables[name] = MemoryTable(table, experiment=experiment, seed=child_seed(spec.seed, "table", name), clock=clock)
+    tables = _tables(spec, agent, rows, experiment=experiment, clock=clock)
     fragments = [
         _actor(spec, agent, environment, ordinal, flow=flow, board=board, tables=tables, clock=clock)
         for ordinal, environment in enumerate(environments)
     ]
-    edges = InlineEdges(fragments)
     side = LearnerProcess(
         agent=agent.learning(seed=child_seed(spec.seed, "learner")),
         weights=board,
         counters=counters,
         waits=waits,
         clock=clock,
-        edge=lambda name, in_flight: edges.source(name, in_flight=in_flight),
+        edge=lambda name, in_flight: InlineEdges(fragments).source(name, in_flight=in_flight),
         tables=tables,
         version=0,
+        evaluator=Evaluator(spec=spec, agent=agent, allow=allow),
     )
     side.publish()
     began_s = clock.monotonic_s()
@@ -158,6 +156,26 @@ def _run(
         checkpoint=None,
         learning_curve=_curve(directory, spec),
     ).to_json()
+
+
+def _tables(spec: ExperimentSpec, agent: Agent, rows: RowSpec, *, experiment: str, clock: Clock) -> dict[str, MemoryTable]:
+    """The tables, with what they begin with."""
+    specs = dict(agent.tables(rows))
+    if not specs:
+        return {}
+    from rollstream.algorithms.recordings import read_recordings
+    from rollstream_cli.inline.tables import MemoryTable
+
+    recorded = read_recordings(agent, specs)
+    specs |= {name: found.spec for name, found in recorded.items()}
+    tables = {
+        name: MemoryTable(table, experiment=experiment, seed=child_seed(spec.seed, "table", name), clock=clock)
+        for name, table in specs.items()
+    }
+    for name, found in recorded.items():
+        writer = tables[name].writer(found.rule, environments=1, writer=LOADER)
+        found.write([writer], clock=clock)
+    return tables
 
 
 def _actor(

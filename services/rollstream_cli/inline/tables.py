@@ -110,7 +110,7 @@ class MemoryWriter:
         self._open = OpenRows(table.spec.row_spec.dtype, environments=environments, rule=rule, chunk_rows=1)
         self._sequence = self._ordinal = 0
 
-    def append(self, rollout: Rollout) -> WriteResult:
+    def append(self, rollout: Rollout, *, deadline_s: float | None = None) -> WriteResult:
         """Write the rows and the items that became complete."""
         if not self.has_room():
             raise DeadlineExceeded(
@@ -126,6 +126,9 @@ class MemoryWriter:
         made = make_keys(0, self._writer, self._ordinal, cut.items.made)
         self._ordinal += cut.items.made
         return WriteResult(items=entry.items, rows=len(rollout.rows), waited_s=0.0, keys={self._table.spec.name: made})
+
+    def flush(self, *, deadline_s: float) -> None:
+        """Nothing is under way: what was appended is in, or waits for the limiter."""
 
     def has_room(self) -> bool:
         return self._table.can_admit()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from rollstream.algorithms import takes_actors
 from rollstream.config import ExperimentSpec, Phase
 from rollstream.errors import ConfigError, LeaseLost, StoreError
 from rollstream.store import (
@@ -64,7 +65,14 @@ def demands(experiments: Sequence[OpenExperiment], *, idle_learners: int, learne
     claimed = [entry for entry in experiments if entry.phase != "queued" and entry.wanted != "pause"]
     queued = [entry for entry in experiments if entry.phase == "queued" and entry.wanted == "run"]
     ahead = max(idle_learners, 0 if claimed or learners else 1)
-    return [Demand(experiment=entry.id, weight=entry.spec.weight, actors=entry.spec.actors) for entry in claimed + queued[:ahead]]
+    return [
+        Demand(
+            experiment=entry.id,
+            weight=entry.spec.weight,
+            actors=entry.spec.actors if takes_actors(entry.spec.algorithm) else 0,
+        )
+        for entry in claimed + queued[:ahead]
+    ]
 
 
 def phase_without_learner(entry: OpenExperiment, *, idle_learners: int) -> Literal["queued", "paused", "stopped"] | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.polyak import PolyakUpdating, uniform_table
+from rollstream.algorithms.polyak import PolyakUpdating, recordings, uniform_table
 from rollstream.algorithms.sac.config import SacConfig
 from rollstream.graph import Loss
 from rollstream.graph.discrete import choices
@@ -28,6 +28,7 @@ class SacAgent:
     def __init__(self, config: SacConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
+        self.recordings = recordings(config)
         made = DiscreteSoftActorCritic if all(leaf.kind == "discrete" for leaf in actions) else SoftActorCritic
         self.policy: DiscreteSoftActorCritic | SoftActorCritic = made(
             observation,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.polyak import PolyakUpdating, uniform_table
+from rollstream.algorithms.polyak import PolyakUpdating, recordings, uniform_table
 from rollstream.algorithms.schedule import linear
 from rollstream.algorithms.td3.config import Td3Config
 from rollstream.graph import DeterministicActorCritic
@@ -29,6 +29,7 @@ class Td3Agent:
     def __init__(self, config: Td3Config, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
+        self.recordings = recordings(config)
         self.policy = DeterministicActorCritic(
             observation,
             actions,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from rollstream.algorithms.settings import PolyakSettings
+from rollstream.algorithms.settings import OffPolicySettings
 
 __all__ = ["Td3Config"]
 
 
-class Td3Config(PolyakSettings):
+class Td3Config(OffPolicySettings):
     """Settings of TD3 (Fujimoto et al. 2018, arXiv 1802.09477). Defaults solve Pendulum-v1. Noise is told as a share of half the range
     between the bounds of an action."""
 

@@ -1,4 +1,4 @@
-"""What flows where in TD3, and in DDPG: actors fill a table as fast as its limiter lets them; one learner drains it, its target follows slowly."""
+"""What flows where in TD3, and in DDPG: actors fill a table as fast as its limiter lets them; one learner drains it."""
 
 from __future__ import annotations
 

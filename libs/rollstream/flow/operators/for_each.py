@@ -30,6 +30,9 @@ class ForEach(Operator):
             if self.settles == "trained" and isinstance(parcel.item, Batch):
                 self._note_lag(parcel.item)
             parcel.item = result
+            if self.step.step.tells_episodes and len(result.episodes):
+                self.running.tally.episodes_ended(result.episodes)
+                self.running.side.counters.add("episodes", len(result.episodes))
             yield self.passed(parcel)
 
     def state(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rollstream.flow.steps.select_policies import select_policies
 from rollstream.flow.steps.standardize import standardize
 from rollstream.flow.steps.store_into import store_into
 from rollstream.flow.steps.sync_target import sync_target
+from rollstream.flow.steps.train_with_peers import train_with_peers
 from rollstream.flow.steps.trajectories import trajectories
 from rollstream.flow.steps.update import update
 
@@ -34,6 +35,7 @@ __all__ = [
     "standardize",
     "store_into",
     "sync_target",
+    "train_with_peers",
     "trajectories",
     "update",
 ]

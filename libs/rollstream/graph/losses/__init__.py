@@ -4,6 +4,7 @@ from rollstream.graph.losses.behavior_cloning import BehaviorCloningLoss
 from rollstream.graph.losses.categorical_q import CategoricalQLoss
 from rollstream.graph.losses.discrete_soft_actor_critic import DiscreteSoftActorCriticLoss
 from rollstream.graph.losses.clipped_vtrace import ClippedVtraceLoss
+from rollstream.graph.losses.conservative_soft import ConservativeSoftLoss
 from rollstream.graph.losses.double_q import DoubleQLoss
 from rollstream.graph.losses.loss import Loss, LossResult, Network
 from rollstream.graph.losses.marwil import MarwilLoss
@@ -18,6 +19,7 @@ __all__ = [
     "BehaviorCloningLoss",
     "CategoricalQLoss",
     "ClippedVtraceLoss",
+    "ConservativeSoftLoss",
     "DiscreteSoftActorCriticLoss",
     "DoubleQLoss",
     "Loss",

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from rollstream.errors import ConfigError
 from rollstream.graph.distributions import categorical
 from rollstream.graph.inputs import Arguments, columns_of
 from rollstream.graph.losses.columns import DISCOUNT, REWARD, WEIGHT
-from rollstream.graph.losses.conservative import conservative_penalty
 from rollstream.graph.losses.loss import LossResult
 from rollstream.graph.losses.policies import DiscreteSoftActor
 from rollstream.graph.ops import Array
@@ -33,21 +31,15 @@ class DiscreteSoftActorCriticLoss:
     Attributes:
         target_entropy: what the policy's entropy is held at, in nats; at most log A.
         learn_temperature: else alpha stays what it is.
-        conservative: weight of `conservative_penalty` of each critic, for learning from recorded data alone (CQL); 0: none.
     """
 
     policy: DiscreteSoftActor
     _: KW_ONLY
     target_entropy: float
     learn_temperature: bool = True
-    conservative: float = 0.0
 
     apis: ClassVar[tuple[str, ...]] = ("loss",)
     metric_names: ClassVar[tuple[str, ...]] = ("critic_loss", "actor_loss", "entropy", "temperature", "q_value")
-
-    def __post_init__(self) -> None:
-        if not self.conservative >= 0:
-            raise ConfigError(f"conservative of discrete SAC must be >= 0, got {self.conservative}; 0 is plain SAC")
 
     def arguments(self, api: str) -> Arguments:
         return {
@@ -82,8 +74,6 @@ class DiscreteSoftActorCriticLoss:
         for q in values:
             errors.append(target - ops.pick(q, taken))
             critics = critics + 0.5 * errors[-1] * errors[-1]
-            if self.conservative:
-                critics = critics + self.conservative * conservative_penalty(ops, q, taken)
 
         log_probs = policy.log_probs(scope, observation=observation)
         actor = ops.sum(ops.exp(log_probs) * (alpha * log_probs - still(ops.minimum(*values))), axis=-1)

@@ -1,0 +1,3 @@
+"""Behavior cloning (Pomerleau 1991)."""
+
+__all__: list[str] = []
