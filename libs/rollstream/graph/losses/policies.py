@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.graph.inputs import Input
+from rollstream.graph.inputs import Arguments, Input
 from rollstream.graph.ops import Array
 from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.scope import Scope
@@ -22,6 +22,7 @@ __all__ = [
     "DiscreteSoftActor",
     "Evaluates",
     "QuantileValues",
+    "SequenceValues",
     "SoftActor",
 ]
 
@@ -85,6 +86,22 @@ class QuantileValues(ActionValues, Protocol):
 
     def q_quantiles(self, scope: Scope, *, observation: Mapping[str, Array], noisy: Array | None = None) -> Array:
         """[B, A, K]."""
+        ...
+
+
+class SequenceValues(Acts, Protocol):
+    """Values the actions of one Discrete leaf by what was seen before: `RecurrentQPolicy`."""
+
+    def sequence_arguments(self, *, steps: int) -> Arguments:
+        """What `q_sequence` takes, for rows of `steps` steps each."""
+        ...
+
+    def action_index(self, scope: Scope, action: Mapping[str, Array]) -> Array:
+        """Choice 0 to A-1 of each action, int64, of the same shape."""
+        ...
+
+    def q_sequence(self, scope: Scope, *, observation: Mapping[str, Array], recurrent: Mapping[str, Array], first: Array) -> Any:
+        """`output` [B, T, A] and `state` [B, S]."""
         ...
 
 

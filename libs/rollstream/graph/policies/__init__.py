@@ -7,6 +7,7 @@ from rollstream.graph.policies.discrete_soft_actor_critic import DiscreteSoftAct
 from rollstream.graph.policies.evaluation import Evaluation
 from rollstream.graph.policies.heads import BoxBounds
 from rollstream.graph.policies.q_policy import Distribution, QPolicy
+from rollstream.graph.policies.recurrent_q_policy import RecurrentQPolicy
 from rollstream.graph.policies.soft_actor_critic import SoftActorCritic
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "Distribution",
     "Evaluation",
     "QPolicy",
+    "RecurrentQPolicy",
     "SoftActorCritic",
 ]
