@@ -41,16 +41,18 @@ def made(**settings: Any) -> tuple[PolicySet, ParallelEnvironments, dict[str, An
 
 def test_every_agent_acts_by_the_weights_of_its_policy() -> None:
     policy, environment, tensors = made()
-    head = np.zeros(3, np.float32)
+    last = np.array([0, 0, 90], np.float32)
     tensors |= {name: np.zeros_like(tensor) for name, tensor in tensors.items()}
-    tensors["even/policy.bias"], tensors["odd/policy.bias"] = head + [0, 0, 90], head + [90, 0, 0]
+    tensors["even/policy.bias"], tensors["odd/policy.bias"] = last, last[::-1].copy()
     policy.load(Published(4, tensors))
     answer = policy.act(environment.reset())
     assert {agent: answer[f"action.agent_{agent}"].tolist() for agent in range(3)} == {0: [2] * 3, 1: [0] * 3, 2: [2] * 3}
     assert answer["value.agent_1"].shape == (ENVS,)
     assert policy.version == 4
     assert policy.greedy(environment.reset())["action.agent_2"].tolist() == [2] * 3
-    assert set(policy.extras(environment.reset())) == {f"{name}.agent_{agent}" for name in ("log_prob", "value") for agent in range(3)}
+    assert set(policy.extras(environment.reset())) == {
+        f"{name}.agent_{agent}" for name in ("log_prob", "value") for agent in range(3)
+    }
 
 
 def test_values_are_those_of_one_policy() -> None:
