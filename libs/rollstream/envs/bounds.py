@@ -38,8 +38,8 @@ class BoundedEnvironment:
         self._limits = {name: limits for name, limits in found.items() if limits is not None}
         self._warned: set[str] = set()
 
-    def reset(self) -> Columns:
-        return self._within(self._environment.reset(), "reset")
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
+        return self._within(self._environment.reset(options), "reset")
 
     def step(self, actions: Columns) -> Step:
         step = self._environment.step(actions)

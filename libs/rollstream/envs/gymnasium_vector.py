@@ -110,7 +110,8 @@ class GymnasiumVector:
         self._options = dict(options or {})
         self._closed = False
 
-    def reset(self) -> Columns:
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
+        self._options.update(options or {})
         try:
             seed, self._seed = self._seed, None
             value, _ = self._simulator.reset(seed=seed, options=dict(self._options) or None)

@@ -53,7 +53,8 @@ class SequentialEnvironments:
         self._truncated = np.zeros(self.envs, np.bool_)
         self._closed = False
 
-    def reset(self) -> Columns:
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
+        self._options.update(options or {})
         seeds, self._seeds = self._seeds, [None] * self.envs
         return self._read([self._reset(index, seed=seed) for index, seed in enumerate(seeds)], "reset")
 

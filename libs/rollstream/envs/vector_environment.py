@@ -7,7 +7,7 @@ already returns the first observation of the next, and the final one comes besid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,9 +66,13 @@ class VectorEnvironment(Protocol):
     action_leaves: tuple[Leaf, ...]
     resets_on_next_step: bool
 
-    def reset(self) -> Columns:
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
         """Start every copy; first observations [N, ...]. Called before the first step; called again, it begins new episodes
-        (other ones: only the first call is seeded)."""
+        (other ones: only the first call is seeded).
+
+        Args:
+            options: reset options from now on, beside those of the spec; None leaves them.
+        """
         ...
 
     def step(self, actions: Columns) -> Step:

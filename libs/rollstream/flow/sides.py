@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,10 @@ from rollstream.clock import Clock
 from rollstream.metrics import Counters
 from rollstream.spaces import Batch, Columns, Episodes, Rollout
 
-__all__ = ["ActorSide", "EdgeSource", "LearnerSide", "Owner", "StoreResult"]
+if TYPE_CHECKING:
+    from rollstream.store.peers import Meeting
+
+__all__ = ["ActorSide", "EdgeSource", "LearnerSide", "Owner", "Peers", "StoreResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,23 @@ class StoreResult:
     items: int
     rows: int
     waited_s: float
+
+
+class Peers(Protocol):
+    """How actors find each other (`rollstream.store.peers.Peers`)."""
+
+    @property
+    def host(self) -> str:
+        """Under which others reach this process."""
+        ...
+
+    def someone_waits(self) -> bool:
+        """Whether another actor waits for a group now."""
+        ...
+
+    def meet(self, *, standing: int, expected: int, open_at: Callable[[int], str]) -> Meeting:
+        """Wait for a group with this actor in it; see `rollstream.store.peers.Peers.meet`."""
+        ...
 
 
 class ActorSide(Protocol):
@@ -39,6 +59,11 @@ class ActorSide(Protocol):
     def clock(self) -> Clock: ...
 
     @property
+    def peers(self) -> Peers | None:
+        """The way to the other actors of the experiment; None where there is none (inline mode)."""
+        ...
+
+    @property
     def agent(self) -> Any:
         """The algorithm as this actor built it (`rollstream.algorithms.agent.Agent`)."""
         ...
@@ -47,8 +72,8 @@ class ActorSide(Protocol):
         """Pull the newest weights (unless told not to), then step all environments `steps` times."""
         ...
 
-    def restart(self) -> None:
-        """Begin a new episode in every environment; those under way end nowhere."""
+    def restart(self, options: Mapping[str, Any] | None = None) -> None:
+        """Begin a new episode in every environment, with these reset options from now on; those under way end nowhere."""
         ...
 
     def pull(self) -> int:

@@ -63,6 +63,8 @@ class ToyActor:
     given: Mapping[str, npt.NDArray[Any]] | None = None
     acted_version: int | None = None
     generators: dict[str, np.random.Generator] = field(default_factory=dict)
+    peers: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     def pull(self) -> int:
         """The newest version; `weights` act again."""
@@ -85,9 +87,10 @@ class ToyActor:
         """Seeded by the actor's id and `name`."""
         return self.generators.setdefault(name, child_generator(0, self.actor, name))
 
-    def restart(self) -> None:
-        """The environments count from 0 again."""
+    def restart(self, options: Mapping[str, Any] | None = None) -> None:
+        """The environments count from 0 again; they remember the options and heed none."""
         self.steps_since_reset = 0
+        self.options = {**self.options, **(options or {})}
 
     def collect(self, *, steps: int, pull: bool = True) -> Rollout:
         """`steps` steps of each environment; all are in step with each other."""

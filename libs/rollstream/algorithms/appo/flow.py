@@ -12,7 +12,7 @@ __all__ = ["flow"]
 
 
 def flow(config: AppoConfig, *, actors: Actors, learner: LearnerHandle) -> Stream[Any]:
-    """Rollouts in order of arrival, each mixed with earlier ones; new weights after every batch."""
+    """Rollouts in order of arrival, each mixed with earlier ones; new weights every few updates."""
     return (
         actors.rollouts(steps=config.rollout_steps)
         .for_each(trajectories(discount=config.discount))
@@ -22,6 +22,6 @@ def flow(config: AppoConfig, *, actors: Actors, learner: LearnerHandle) -> Strea
         .mix_replay(slots=config.replay_slots, share=config.replay_share)
         .for_each(learner.update())
         .for_each(learner.sync_target(every_updates=config.target_sync_every_updates))
-        .for_each(learner.publish())
+        .for_each(learner.publish(every_updates=config.publish_every_updates))
         .report(every_s=config.report_every_s)
     )

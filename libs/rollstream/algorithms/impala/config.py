@@ -24,6 +24,8 @@ class VtraceSettings(OnPolicySettings, ActorCriticSettings, RecurrentSettings, O
     """Environment steps that are joined before the learner updates; about one rollout of 8 environments."""
     batch_sequences: int = Field(default=8, ge=1)
     """Sequences in one update; those of a batch are shuffled and divided evenly."""
+    publish_every_updates: int = Field(default=2, ge=1)
+    """Updates between published weights; 2 is once for each new batch, as long as one earlier batch is mixed in."""
     replay_slots: int = Field(default=16, ge=1)
     """Batches that are kept for learning from them again."""
     rho_clip: float = Field(default=1.0, gt=0)

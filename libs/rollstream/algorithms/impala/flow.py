@@ -12,7 +12,7 @@ __all__ = ["flow"]
 
 
 def flow(config: ImpalaConfig, *, actors: Actors, learner: LearnerHandle) -> Stream[Any]:
-    """Rollouts in order of arrival, each mixed with earlier ones; new weights after every update."""
+    """Rollouts in order of arrival, each mixed with earlier ones; new weights every few updates."""
     return (
         actors.rollouts(steps=config.rollout_steps)
         .for_each(trajectories(discount=config.discount))
@@ -21,6 +21,6 @@ def flow(config: ImpalaConfig, *, actors: Actors, learner: LearnerHandle) -> Str
         .batch(steps=config.batch_steps)
         .mix_replay(slots=config.replay_slots, share=config.replay_share)
         .for_each(learner.update())
-        .for_each(learner.publish())
+        .for_each(learner.publish(every_updates=config.publish_every_updates))
         .report(every_s=config.report_every_s)
     )

@@ -96,7 +96,8 @@ class ParallelEnvironments:
         self._steps = np.zeros(self.envs, np.int64)
         self._closed = False
 
-    def reset(self) -> Columns:
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
+        self._options.update(options or {})
         moments = [self._reset(index, seed=seed) for index, seed in enumerate(self._seeds)]
         self._seeds = [None] * self.envs
         return self._columns(moments, "reset")
