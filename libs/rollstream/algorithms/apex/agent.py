@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from rollstream.acting import ActorPlace
 from rollstream.algorithms.dqn.agent import DqnAgent
+from rollstream.algorithms.exploring import own_epsilons
 
 __all__ = ["ApexAgent"]
 
@@ -24,9 +23,6 @@ class ApexAgent(DqnAgent):
         return float(config.epsilon)
 
     def own_settings(self, scalars: Mapping[str, float], *, place: ActorPlace, envs: int) -> Mapping[str, Any]:
-        """epsilon_i = epsilon^(1 + alpha i / (N - 1)) for environment i of the N in all actors (Horgan et al. 2018, section 4.1, where
-        an actor has one environment). Shapes: -> [envs]."""
+        """The epsilon of each environment of one actor. Shapes: -> [envs]."""
         config: Any = self.config
-        first = min(place.ordinal, place.actors - 1) * envs
-        share = (first + np.arange(envs)) / max(1, place.actors * envs - 1)
-        return {**scalars, "epsilon": scalars["epsilon"] ** (1.0 + config.epsilon_exponent * share)}
+        return own_epsilons(config, scalars, place=place, envs=envs)

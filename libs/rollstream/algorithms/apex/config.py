@@ -5,17 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 
 from rollstream.algorithms.dqn.config import ActionValueSettings
+from rollstream.algorithms.exploring import EpsilonLadderSettings
 
 __all__ = ["ApexConfig"]
 
 
-class ApexConfig(ActionValueSettings):
+class ApexConfig(ActionValueSettings, EpsilonLadderSettings):
     """Settings of Ape-X DQN (Horgan et al. 2018). Sizes are for small tasks on a laptop; the paper's stand beside them."""
 
-    epsilon: float = Field(default=0.4, gt=0, lt=1)
-    """Share of random actions of the environment that explores most; 0.4 of the paper."""
-    epsilon_exponent: float = Field(default=7.0, ge=0)
-    """The share falls to epsilon^(1 + this) over the environments of all actors, evenly in its logarithm; 7 of the paper [alpha]."""
     dueling: bool = True
     """Split value and advantage streams (Wang et al. 2016), as in the paper."""
     batch_items: int = Field(default=64, ge=1)
