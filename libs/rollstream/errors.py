@@ -17,6 +17,7 @@ __all__ = [
     "FlowError",
     "LeaseLost",
     "NonFiniteError",
+    "PeerLost",
     "Problem",
     "RollstreamError",
     "SchemaMismatch",
@@ -81,6 +82,10 @@ class LeaseLost(StoreError):
 
 class DeadlineExceeded(RollstreamError):
     """A wait ended without what it waited for; the message names both sides: who waits, and for whom."""
+
+
+class PeerLost(RollstreamError):
+    """A process that this one computes with is dead or late; those that are left form a new group."""
 
 
 class SchemaMismatch(RollstreamError):

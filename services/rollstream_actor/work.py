@@ -8,6 +8,7 @@ environment ─▶ collector ─▶ fragment (the flow's steps before its gather
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rollstream.acting import ActorPlace, ActorProcess
 from rollstream.algorithms import make_agent, make_flow
@@ -24,6 +25,7 @@ from rollstream.seeding import child_generator, child_seed
 from rollstream.spaces import RowSpec, row_spec
 from rollstream.store import Address, Store
 from rollstream.store.assignments import Assignment
+from rollstream.store.peers import Peers
 from rollstream.weights import WeightStore
 from rollstream_actor.settings import ActorSettings
 from rollstream_actor.watch import Watch
@@ -108,6 +110,13 @@ class Work:
             sink=lambda table, rule, environments: self._sink(agent, rows, table, rule, environments),
             agent=agent,
             seed=seed,
+            peers=Peers(
+                self._store,
+                experiment=self._assignment.experiment,
+                member=self._life.member,
+                host=urlsplit(self._settings.url(0)).hostname or "127.0.0.1",
+                clock=self._life.clock,
+            ),
         )
         fragment = ActorFragment(flow, side)
         self._rates = Rates(self._life.clock, fragment.meters)

@@ -14,7 +14,7 @@ from rollstream.acting.policy import SCALAR_PREFIX, Policy, Weights, WeightSourc
 from rollstream.acting.policy_set import PolicySet
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
-from rollstream.flow.sides import StoreResult
+from rollstream.flow.sides import Peers, StoreResult
 from rollstream.seeding import child_generator
 from rollstream.spaces import Columns, Rollout
 
@@ -56,6 +56,7 @@ class ActorProcess:
         actor: its id, which stands in messages and errors.
         agent: the algorithm, for steps that compute with it; None: there are none.
         seed: this actor's own; generators derive from it.
+        peers: the way to the other actors, for steps that compute together.
         sink: opens the writer of a table, once per table and item rule, for so many environments (agents that a policy plays count
             as one each).
     """
@@ -71,7 +72,9 @@ class ActorProcess:
         sink: Callable[[str, Any, int], TableSink],
         agent: Any = None,
         seed: int = 0,
+        peers: Peers | None = None,
     ) -> None:
+        self.peers = peers
         self._actor = actor
         self._clock = clock
         self._source = source

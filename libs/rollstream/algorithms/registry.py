@@ -25,7 +25,17 @@ if TYPE_CHECKING:
     from rollstream.algorithms.agent import Agent
     from rollstream.flow import Stream
 
-__all__ = ["Algorithm", "algorithm", "known", "make_agent", "make_flow", "needs_replay", "settings_type", "takes_actors"]
+__all__ = [
+    "Algorithm",
+    "algorithm",
+    "known",
+    "make_agent",
+    "make_flow",
+    "needs_replay",
+    "register",
+    "settings_type",
+    "takes_actors",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +44,7 @@ class Algorithm:
 
     name: str
     package: str
-    """Package of the pages."""
+    """Package of the pages, or the module that is all of them."""
     settings: str
     """Class of its settings, in `config.py`."""
     agent: str
@@ -51,10 +61,11 @@ class Algorithm:
     """`proven`: reaches its stated return in tests/learning with every seed; `new`: not measured yet."""
 
     def page(self, name: str) -> Any:
-        """The module `config`, `agent` or `flow` of this algorithm."""
+        """The module `config`, `agent` or `flow` of this algorithm; one in a single file is all three."""
         module = f"{self.package}.{name}"
         try:
-            return importlib.import_module(module)
+            found = importlib.import_module(self.package)
+            return importlib.import_module(module) if hasattr(found, "__path__") else found
         except Exception as error:
             raise _import_failed(self.name, module, error) from error
 
@@ -113,6 +124,16 @@ ALGORITHMS = {
             policy="off-policy",
         ),
         Algorithm(
+            name="r2d2",
+            package=f"{GROUP}.r2d2",
+            settings="R2d2Config",
+            agent="R2d2Agent",
+            needs_replay=True,
+            summary="recurrent action values from replayed sequences with burn-in (Kapturowski et al. 2019)",
+            spaces="one Discrete action; any observations",
+            policy="off-policy",
+        ),
+        Algorithm(
             name="a2c",
             package=f"{GROUP}.a2c",
             settings="A2cConfig",
@@ -139,6 +160,16 @@ ALGORITHMS = {
             agent="AppoAgent",
             needs_replay=False,
             summary="asynchronous PPO: IMPALA's flow, a clip around a target network (Luo et al. 2020)",
+            spaces="any actions; any observations",
+            policy="on-policy",
+        ),
+        Algorithm(
+            name="ddppo",
+            package=f"{GROUP}.ddppo",
+            settings="DdppoConfig",
+            agent="DdppoAgent",
+            needs_replay=False,
+            summary="PPO whose actors learn together, decentralized, by all-reduce (Wijmans et al. 2020)",
             spaces="any actions; any observations",
             policy="on-policy",
         ),
@@ -284,6 +315,15 @@ ALGORITHMS = {
         ),
     )
 }
+
+
+def register(entry: Algorithm) -> None:
+    """Let this process know an algorithm: for scripts, notebooks and tests, which train inline. A cell needs an installed package."""
+    if entry.name in ALGORITHMS and ALGORITHMS[entry.name] != entry:
+        raise ConfigError(
+            f"there is an algorithm {entry.name!r} already, of {ALGORITHMS[entry.name].package}; choose another name"
+        )
+    ALGORITHMS[entry.name] = entry
 
 
 def known() -> list[str]:

@@ -144,7 +144,8 @@ class _Source:
         if self.node.step is not None:
             return self.node.step.bind(side)
         steps = int(self.node.settings["steps"] or 1)
-        return lambda nothing: side.collect(steps=steps)
+        pull = self.node.settings.get("pull", True) is not False
+        return lambda nothing: side.collect(steps=steps, pull=pull or not side.tensors())
 
     def _begin(self) -> Rollout | Batch:
         clock = self._side.clock

@@ -26,10 +26,15 @@ class Actors:
 
     count: int = 1
 
-    def rollouts(self, *, steps: int, name: str | None = None) -> Shards[Rollout]:
-        """What each actor's environments do in `steps` vector steps, again and again, by the newest weights each time."""
+    def rollouts(self, *, steps: int, name: str | None = None, pull: bool = True) -> Shards[Rollout]:
+        """What each actor's environments do in `steps` vector steps, again and again, by the newest weights each time.
+
+        Args:
+            pull: False: after the first weights, act with those that steps of this actor give (`act_with`).
+        """
         require_at_least(1, steps, what="steps of rollouts")
-        node = make_node("rollouts", name=name, where="actor", settings={"steps": steps}, gives="rollout")
+        settings = {"steps": steps} if pull else {"steps": steps, "pull": False}
+        node = make_node("rollouts", name=name, where="actor", settings=settings, gives="rollout")
         return Shards(node, actors=self.count)
 
     def generate(self, step: Step, *, name: str | None = None) -> Shards[Batch]:

@@ -181,6 +181,16 @@ def experiment_weights_version(experiment_id: str, version: int) -> str:
     return f"rs:exp:{experiment_id}:weights:{version}"
 
 
+def experiment_peers_waiting(experiment_id: str) -> str:
+    """Hash: actor that waits for a group of peers -> its standing, and when it last said that it is there."""
+    return f"rs:exp:{experiment_id}:peers:waiting"
+
+
+def experiment_peers_group(experiment_id: str) -> str:
+    """JSON of the newest group of actors that compute together."""
+    return f"rs:exp:{experiment_id}:peers:group"
+
+
 def experiment_flow(experiment_id: str) -> str:
     """JSON of its dataflow graph, as the learner last described it."""
     return f"rs:exp:{experiment_id}:flow"
