@@ -41,9 +41,11 @@ def build_engine(
         return BuiltEngine(engine=build_auto(plan, state, build_engine=build_engine, clock=clock, options=options))
     if mode in ("torch", "torch-graph", "torch-compile"):
         require_torch(mode)
+        from rollstream.graph.backends.torch.allocator import keep_freed_memory
         from rollstream.graph.backends.torch.tensors import require_device
 
         require_device(options.device)
+        keep_freed_memory()
         if options.ranks is not None:
             options.ranks.require_equal(state.parameters)
         if mode == "torch":
