@@ -89,8 +89,13 @@ class Cuts:
         return record
 
     def restore(self, cut: LoadedCheckpoint) -> None:
-        """Continue from `cut`. A table that still has its items keeps them; an empty one takes those of the cut."""
+        """Continue from `cut`. A table that still has its items keeps them; an empty one takes those of the cut.
+
+        From a cut of another algorithm only what was learned is taken up (`sac` from `cql`, say): its flow and its data are others.
+        """
         self.agent.restore(cut.state["agent"])
+        if cut.record.manifest["spec"]["algorithm"] != self.spec.algorithm:
+            return
         self.counters.restore(cut.state["counters"])
         self.runner.restore(cut.state["flow"])
         for name, table in self.tables.items():

@@ -35,7 +35,7 @@ from rollstream.flow import (
     update,
 )
 from rollstream.flow.operators import OPERATORS
-from rollstream.flow.steps import apply_gradients, average_gradients, compute_gradients, trajectories
+from rollstream.flow.steps import apply_gradients, average_gradients, compute_gradients, evaluate, trajectories
 from rollstream.flow.toy import ToyActor, ToyTable
 from rollstream.spaces import Batch, Rollout
 
@@ -201,6 +201,7 @@ CASES: dict[str, Case] = {
     "update": Case(lambda stream: stream.for_each(update())),
     "publish": Case(lambda stream: stream.for_each(publish())),
     "sync_target": Case(lambda stream: stream.for_each(sync_target(every_updates=2))),
+    "evaluate": Case(lambda stream: stream.for_each(evaluate(every_updates=2, episodes=3))),
     "standardize": Case(lambda stream: stream.for_each(standardize("x"))),
     "filter_lag": Case(lambda stream: stream.filter(filter_lag(max_lag=3))),
     "concatenate": Case(lambda stream: stream.window(items=1).for_each(concatenate())),

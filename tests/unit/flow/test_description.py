@@ -173,6 +173,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "lambda": (lambda: advantages(discount=0.9, gae_lambda=-1), "gae_lambda of advantages must be between 0 and 1, got -1"),
     "publish": (lambda: LearnerHandle().publish(every_updates=0), "every_updates of publish must be >= 1, got 0"),
     "sync": (lambda: sync_target(every_updates=0), "every_updates of sync_target must be >= 1, got 0"),
+    "evaluate": (lambda: LearnerHandle().evaluate(every_updates=0, episodes=1), "every_updates of evaluate must be >= 1, got 0"),
+    "evaluations": (lambda: LearnerHandle().evaluate(every_updates=1, episodes=0), "episodes of evaluate must be >= 1, got 0"),
     "lag": (lambda: filter_lag(max_lag=-1), "max_lag must be >= 0 or None, got -1"),
 }
 
