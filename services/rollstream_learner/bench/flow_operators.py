@@ -1,0 +1,158 @@
+"""What an operator of a flow costs by itself, for each item: chains of it over a source that costs next to nothing.
+
+cost of for_each = (seconds of source + 4 for_each - seconds of source) / 4 / items
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rollstream.clock import Clock, SystemClock
+from rollstream.flow import Actors, LearnerHandle, Queue, Runner, Stream, union
+from rollstream.flow.toy import ToyLearner
+from rollstream.spaces import Batch
+
+__all__ = ["operator_costs"]
+
+CHAINED = 4
+"""Operators of a kind in one chain: their sum stands out from what the source costs."""
+REPEATS = 3
+ENV_STEPS = 4
+Build = Callable[[Stream[Any]], Stream[Any]]
+
+
+def operator_costs(items: int = 20_000, *, clock: Clock | None = None) -> Mapping[str, float]:
+    """Microseconds an item of every operator, the best of three runs of `items` items each.
+
+    `runner` is what the pull of one item from the outside costs, the gather and its bookkeeping included. `prefetch`, `queue` and
+    `duplicate` with threads (`in threads`) include the switches between threads; all others run inline.
+    """
+    now = clock or SystemClock()
+    source_s = _best_s(lambda stream: stream, items, now, inline=True)
+    costs = {"runner and gather_async": 1e6 * source_s / items}
+    for name, (build, count) in _INLINE.items():
+        costs[name] = 1e6 * (_best_s(build, items, now, inline=True) - source_s) / count / items
+    for name, build in _IN_THREADS.items():
+        costs[f"{name} in threads"] = 1e6 * (_best_s(build, items, now, inline=False) - source_s) / items
+    return {name: round(max(0.0, cost), 3) for name, cost in costs.items()}
+
+
+def _as_batch(rollout: Any) -> Batch:
+    raise AssertionError("the source of this measurement makes batches itself")
+
+
+def _same(item: Any) -> Any:
+    return item
+
+
+def _true(item: Any) -> bool:
+    return True
+
+
+def _members(item: Any) -> tuple[Any, ...]:
+    return (item,)
+
+
+def _source() -> Stream[Batch]:
+    return Actors().rollouts(steps=1).for_each(_as_batch).gather_async()
+
+
+def _chain(step: Build) -> tuple[Build, int]:
+    def build(stream: Stream[Any]) -> Stream[Any]:
+        for _ in range(CHAINED):
+            stream = step(stream)
+        return stream
+
+    return build, CHAINED
+
+
+def _duplicated(stream: Stream[Any]) -> Stream[Any]:
+    first, second = stream.duplicate(2)
+    return union(first, second, mode="round_robin", emit=first)
+
+
+def _duplicated_in_threads(stream: Stream[Any]) -> Stream[Any]:
+    first, second = stream.duplicate(2)
+    return union(first, second, emit=first)
+
+
+def _queued(mode: Any) -> Build:
+    def build(stream: Stream[Any]) -> Stream[Any]:
+        queue: Queue[Any] = Queue(name="between", bound_items=64)
+        drained = queue.dequeue()
+        return union(stream.enqueue(queue), drained, mode=mode, emit=drained)
+
+    return build
+
+
+_INLINE: Mapping[str, tuple[Build, int]] = {
+    "for_each": _chain(lambda stream: stream.for_each(_same)),
+    "filter": _chain(lambda stream: stream.filter(_true)),
+    "flatten": _chain(lambda stream: stream.for_each(_members).flatten()),
+    "batch": _chain(lambda stream: stream.batch(steps=1)),
+    "window": _chain(lambda stream: stream.window(items=1)),
+    "take": _chain(lambda stream: stream.take(1_000_000_000)),
+    "throttle": _chain(lambda stream: stream.throttle(every_s=0)),
+    "mix_replay": _chain(lambda stream: stream.mix_replay(slots=8, share=0)),
+    "update": _chain(lambda stream: stream.for_each(LearnerHandle().update())),
+    "zip_with_source": (lambda stream: stream.zip_with_source(), 1),
+    "duplicate and union in turn": (_duplicated, 1),
+    "enqueue, dequeue and union in turn": (_queued("round_robin"), 1),
+    "report": (lambda stream: stream.report(every_s=1e9).take(1), 1),
+}
+_IN_THREADS: Mapping[str, Build] = {
+    "prefetch": lambda stream: stream.prefetch(64),
+    "enqueue and dequeue": _queued("as_ready"),
+    "duplicate and union": _duplicated_in_threads,
+}
+
+
+class _Messages:
+    """An edge that has `count` messages, then stops the learner."""
+
+    def __init__(self, learner: ToyLearner, *, count: int) -> None:
+        self._learner = learner
+        self._left = count
+        self._batch = Batch(
+            columns={"x": np.zeros(ENV_STEPS, np.float32)}, env_steps=ENV_STEPS, version=1, newest_version=1, actor="actor-0"
+        )
+
+    def next(self, timeout_s: float) -> Batch | None:
+        if self._left == 0:
+            self._learner.stop.set()
+            return None
+        self._left -= 1
+        return self._batch
+
+    def ack(self, *batches: Batch) -> None:
+        """Nobody waits for it."""
+
+    def live_actors(self) -> set[str]:
+        return {"actor-0"}
+
+    def ready(self) -> bool:
+        return True
+
+
+class _Learner(ToyLearner):
+    """Learns nothing, at once."""
+
+    def learn(self, batch: Batch, *, policy: str = "") -> Batch:
+        return batch
+
+
+def _best_s(build: Build, items: int, clock: Clock, *, inline: bool) -> float:
+    return min(_seconds(build, items, clock, inline=inline) for _ in range(REPEATS))
+
+
+def _seconds(build: Build, items: int, clock: Clock, *, inline: bool) -> float:
+    learner = _Learner(clock=SystemClock())
+    learner.edges = lambda name, in_flight: _Messages(learner, count=items)
+    with Runner(build(_source()), learner, inline=inline) as runner:
+        began_s = clock.monotonic_s()
+        for _ in runner:
+            continue
+        return clock.monotonic_s() - began_s
