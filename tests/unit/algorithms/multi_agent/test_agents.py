@@ -107,7 +107,7 @@ def test_settings_that_contradict_are_refused() -> None:
 
 def rows(count: int, *, returns: list[float]) -> Batch:
     generator = np.random.default_rng(0)
-    columns = {
+    columns: dict[str, Any] = {
         "observation": generator.normal(size=(count, 6)).astype(np.float32),
         "action": generator.integers(0, 5, count),
         "log_prob": np.full(count, -1.6, np.float32),

@@ -20,6 +20,7 @@ from rollstream.graph.losses.qmix import QmixLoss
 from rollstream.graph.memory import Memory
 from rollstream.graph.policies.qmix_policy import QmixPolicy
 from rollstream.graph.reference import reference
+from rollstream.graph.spaced import with_spaces
 from rollstream.spaces import Leaf, Presence
 from rollstream.spaces.agents import STATE, STATUS
 
@@ -44,8 +45,6 @@ def test_no_agents_value_rising_lowers_the_joint_value() -> None:
     mixing = MonotonicMixing(units=4, hyper_units=3)
     spaces = {"output": {"q": Input(name="q", shape=(3,)), "state": Input(name="state", shape=(2,))}}
     component_test(mixing, spaces)
-    from rollstream.graph.component_test import with_spaces
-
     component = with_spaces(mixing, spaces)
     layout = declare(component).layout
     memory = Memory(layout=layout, flat=generator.normal(size=layout.size).astype(np.float32))
