@@ -91,7 +91,8 @@ class Policy:
         self._memory = {column.name: np.zeros((acting.batch, *column.shape), np.float32) for column in remembered}
         self._first = np.ones(acting.batch, np.float32)
         self._over = np.zeros(acting.batch, np.bool_)
-        self._masks = [name for name in acting.observed if name.rpartition(".")[2] == MASK]
+        masks = [name for name in acting.observed if name.rpartition(".")[2] == MASK]
+        self._masks = {name: _masked_by(name, self._actions, agents=len(masks) > 1) for name in masks}
 
     @property
     def follows_episodes(self) -> bool:
@@ -170,8 +171,8 @@ class Policy:
         return np.clip(cast, *self._bounds[leaf.name]) if leaf.name in self._bounds else cast
 
     def _require_answers(self, observation: Columns) -> None:
-        for name in self._masks:
-            broken = np.flatnonzero(unanswerable(observation[name], self._actions) & ~self._over)
+        for name, actions in self._masks.items():
+            broken = np.flatnonzero(unanswerable(observation[name], actions) & ~self._over)
             if len(broken):
                 raise EnvironmentFault(
                     f"{name} of copy {broken[0]} forbids every choice, so there is nothing to do; an environment must allow one "
@@ -182,3 +183,9 @@ class Policy:
 def _bounds(leaf: Leaf) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     low, high = (np.asarray(bound).astype(leaf.dtype).reshape(leaf.shape) for bound in (leaf.low, leaf.high))
     return low, high
+
+
+def _masked_by(mask: str, actions: Sequence[Leaf], *, agents: bool) -> tuple[Leaf, ...]:
+    """The actions of which `mask` tells: all, or those of one of several agents, which stand under its name."""
+    own = mask.split(".")[1]
+    return tuple(leaf for leaf in actions if not agents or leaf.name.split(".")[1:2] == [own])

@@ -193,10 +193,11 @@ class ParallelEnvironments:
                 there = [row for row, moment in enumerate(moments) if agent in moment.observations]
                 seen = layout.read_each([moments[row].observations[agent] for row in there]) if there else {}
                 for leaf in layout.leaves:
-                    absent = leaf.name.rpartition(".")[2] == MASK  # who is not there may do anything: nothing comes of it
-                    column = np.full((len(moments), *leaf.shape), absent, leaf.dtype)
+                    column = np.zeros((len(moments), *leaf.shape), leaf.dtype)
                     if there:
                         column[there] = seen[leaf.name]
+                    if leaf.name.rpartition(".")[2] == MASK:  # who does not act may do anything: nothing comes of it
+                        column[[not moment.status[self._agents[agent]] & Presence.ACTS for moment in moments]] = 1
                     columns[leaf.name] = column
         except EnvironmentFault as error:
             raise environment_fault(self.name, call, error) from error

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rollstream.algorithms import make_agent
+from rollstream.algorithms.evaluation import LocalWeights
+from rollstream.algorithms.policies import make_policy
 from rollstream.config import EnvironmentSpec
 from rollstream.envs import VectorEnvironment, inspect_environment, make_environment
 from rollstream.envs.multi_agent import ParallelEnvironments, is_parallel
 from rollstream.envs.multi_agent.toy import Meeting, Pursuit, TwoStepGame, Visitors
 from rollstream.errors import ConfigError, EnvironmentFault
+from rollstream.seeding import child_generator
 from rollstream.spaces import Presence, agents_of, is_multi_agent
 from rollstream.spaces.agents import REWARDS, STATE, STATUS
 
@@ -206,3 +210,37 @@ def test_simple_spread_of_pettingzoo_has_three_agents_and_a_state() -> None:
     steps = [environment.step(acting(environment)) for _ in range(3)]
     assert steps[-1].truncated.tolist() == [True, True]
     environment.close()
+
+
+class Masked(Visitors):
+    """Each agent may do one thing alone: that of its place modulo 3; in its last observation nothing at all."""
+
+    def observation_space(self, agent: str) -> Any:
+        from gymnasium import spaces
+
+        return spaces.Dict({"seen": spaces.Box(0, 1, (1,), np.float32), "action_mask": spaces.MultiBinary(3)})
+
+    def step(self, actions: Any) -> Any:
+        wrong = {agent: action for agent, action in actions.items() if action != self.possible_agents.index(agent) % 3}
+        if wrong:
+            raise ValueError(f"forbidden: {wrong}")
+        return super().step(actions)
+
+    def _observe(self, agent: str) -> Any:
+        leaves = self._step == {name: until for name, _, until, _ in self.STAYS}[agent]
+        mask = np.zeros(3, np.int8) if leaves else np.eye(3, dtype=np.int8)[self.possible_agents.index(agent) % 3]
+        return {"seen": np.zeros(1, np.float32), "action_mask": mask}
+
+
+@pytest.mark.parametrize("algorithm", ["qmix", "multi-ppo"])
+def test_each_agent_keeps_to_its_own_mask_and_last_observations_need_none(algorithm: str) -> None:
+    environment = ParallelEnvironments(Masked, name="masked", seeds=[0, 1])
+    agent: Any = make_agent(
+        algorithm, {"hidden": [4]}, observation=environment.observation_leaves, actions=environment.action_leaves
+    )
+    policy = make_policy(agent, envs=2, generator=child_generator(0, "act"))
+    policy.load(LocalWeights(version=1, tensors=agent.learning(seed=0).tensors(env_steps=0)))
+    observation = environment.reset()
+    for _ in range(13):
+        observation = environment.step(policy.act(observation)).observation
+    assert observation["observation.early.action_mask"].tolist() == [[0, 1, 0]] * 2  # an episode has just begun
