@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cartpole", "cartpole_mixed", "episodes_of", "mean_return", "pendulum", "pendulum_mixed"]
+__all__ = ["cartpole", "cartpole_mixed", "cartpole_noisy", "episodes_of", "mean_return", "pendulum", "pendulum_mixed"]
 
 Control = Callable[[npt.NDArray[Any], np.random.Generator], Any]
 
@@ -73,10 +73,15 @@ def mean_return(columns: dict[str, npt.NDArray[Any]]) -> float:
     return float(columns["reward"].sum() / ends.sum())
 
 
+def cartpole_noisy(folder: Path) -> dict[str, Any]:
+    """CartPole-v1: a good controller with much noise."""
+    return _saved(folder / "cartpole_noisy.npz", episodes_of("CartPole-v1", [(cartpole(random_share=0.4), 40)], seed=0))
+
+
 def cartpole_mixed(folder: Path) -> dict[str, Any]:
-    """CartPole-v1: of four episodes three are played by the half-random, bad controller."""
-    columns = episodes_of("CartPole-v1", [(cartpole(random_share=0.9), 240), (cartpole(random_share=0.3), 40)], seed=0)
-    return _saved(folder / "cartpole_mixed.npz", columns)
+    """CartPole-v1: seven of ten steps, and ten of eleven episodes, are those of a controller that drifts off the track."""
+    plays = [(cartpole(random_share=0.2, drift=0.1), 80), (cartpole(random_share=0.2), 8)]
+    return _saved(folder / "cartpole_mixed.npz", episodes_of("CartPole-v1", plays, seed=0))
 
 
 def pendulum_mixed(folder: Path) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def with_returns(rows: npt.NDArray[np.void], *, discount: float) -> npt.NDArray[
 def _read(recording: Recording, spec: TableSpec) -> Recorded:
     wanted = spec.row_spec
     names = [column.name for column in wanted.columns]
+    if not recording.source:
+        raise ConfigError("settings.offline is empty; name the recorded data: a NumPy archive (.npz) or a Minari dataset")
     path = Path(recording.source)
     is_file = path.is_file() or path.suffix == ".npz"
     data = load_npz(path, keep=names) if is_file else load_minari(recording.source)
