@@ -98,10 +98,15 @@ class Ledger:
 
     def split(self, parcel: Parcel, items: Sequence[Any], shares: Sequence[int]) -> list[Parcel]:
         """Several parcels in place of one; `shares` are their environment steps, which add up to the parcel's."""
-        with self._lock:
-            for receipt in parcel.receipts:
-                receipt.holders += len(items) - 1
+        self._held_by(parcel, len(items))
         return [Parcel(item, share, parcel.receipts) for item, share in zip(items, shares, strict=True)]
+
+    def copies(self, parcel: Parcel, count: int, *, counted: int) -> list[Parcel]:
+        """`count` parcels of the same item; the one numbered `counted` has its environment steps."""
+        self._held_by(parcel, count)
+        made = [Parcel(parcel.item, 0, parcel.receipts) for _ in range(count)]
+        made[counted].env_steps = parcel.env_steps
+        return made
 
     def resume(self, *, held_env_steps: int) -> None:
         """Square the books after a restart: counters and buffers were restored, what else was under way is lost.
@@ -118,6 +123,13 @@ class Ledger:
         with self._lock:
             self._in_flight = held_env_steps
 
+    def _held_by(self, parcel: Parcel, holders: int) -> None:
+        """`holders` parcels in place of this one hold something of its messages."""
+        if holders > 1 and parcel.receipts:
+            with self._lock:
+                for receipt in parcel.receipts:
+                    receipt.holders += holders - 1
+
     def _leave(self, parcel: Parcel, counter: str, *, reason: str) -> None:
         if parcel.env_steps:
             with self._lock:
@@ -126,6 +138,8 @@ class Ledger:
             parcel.env_steps = 0
 
     def _give_back(self, parcel: Parcel) -> None:
+        if not parcel.receipts:
+            return
         done: list[Receipt] = []
         with self._lock:
             for receipt in parcel.receipts:

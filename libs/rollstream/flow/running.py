@@ -99,10 +99,11 @@ class Running:
 
     def take(self, queue: BoundedQueue, node: Node, meter: Meter, what: str) -> Parcel | None:
         """Wait for the next parcel of `queue`; None when there will be none."""
-        with self.waits(node, meter, what) as waiting:
-            while not queue.wait(timeout_s=SLICE_S):
-                waiting.look_up()
-            parcel = queue.get()
+        if not queue:
+            with self.waits(node, meter, what) as waiting:
+                while not queue.wait(timeout_s=SLICE_S):
+                    waiting.look_up()
+        parcel = queue.get()
         meter.depth_items = len(queue)
         return parcel
 

@@ -24,20 +24,32 @@ ENV_STEPS = 4
 Build = Callable[[Stream[Any]], Stream[Any]]
 
 
-def operator_costs(items: int = 20_000, *, clock: Clock | None = None) -> Mapping[str, float]:
-    """Microseconds an item of every operator, the best of three runs of `items` items each.
+def operator_costs(items: int = 5_000, *, clock: Clock | None = None) -> Mapping[str, float]:
+    """Microseconds an item and an operator, the best of several runs of `items` items each.
 
-    `runner` is what the pull of one item from the outside costs, the gather and its bookkeeping included. `prefetch`, `queue` and
-    `duplicate` with threads (`in threads`) include the switches between threads; all others run inline.
+    `runner and gather_async` is the pull of one item from outside, the gather and its bookkeeping included; it is subtracted from
+    the others. Those `in threads` include the switches between threads; all others run inline, in one thread.
     """
     now = clock or SystemClock()
-    source_s = _best_s(lambda stream: stream, items, now, inline=True)
-    costs = {"runner and gather_async": 1e6 * source_s / items}
-    for name, (build, count) in _INLINE.items():
-        costs[name] = 1e6 * (_best_s(build, items, now, inline=True) - source_s) / count / items
-    for name, build in _IN_THREADS.items():
-        costs[f"{name} in threads"] = 1e6 * (_best_s(build, items, now, inline=False) - source_s) / items
-    return {name: round(max(0.0, cost), 3) for name, cost in costs.items()}
+    costs = {"runner and gather_async": 1e6 * min(_seconds(_nothing, items, now, inline=True) for _ in range(REPEATS)) / items}
+    for name, (build, operators) in _INLINE.items():
+        costs[name] = _cost_us(build, items, now, operators=operators, inline=True)
+    for name, (build, operators) in _IN_THREADS.items():
+        costs[f"{name} in threads"] = _cost_us(build, items, now, operators=operators, inline=False)
+    return {name: round(cost_us, 3) for name, cost_us in costs.items()}
+
+
+def _cost_us(build: Build, items: int, clock: Clock, *, operators: int, inline: bool) -> float:
+    """Runs with and without the operators take turns, so that a machine that slows down slows both down."""
+    without_s, with_s = [], []
+    for _ in range(REPEATS):
+        without_s.append(_seconds(_nothing, items, clock, inline=True))
+        with_s.append(_seconds(build, items, clock, inline=inline))
+    return max(0.0, 1e6 * (min(with_s) - min(without_s)) / operators / items)
+
+
+def _nothing(stream: Stream[Any]) -> Stream[Any]:
+    return stream
 
 
 def _as_batch(rollout: Any) -> Batch:
@@ -99,14 +111,14 @@ _INLINE: Mapping[str, tuple[Build, int]] = {
     "mix_replay": _chain(lambda stream: stream.mix_replay(slots=8, share=0)),
     "update": _chain(lambda stream: stream.for_each(LearnerHandle().update())),
     "zip_with_source": (lambda stream: stream.zip_with_source(), 1),
-    "duplicate and union in turn": (_duplicated, 1),
-    "enqueue, dequeue and union in turn": (_queued("round_robin"), 1),
-    "report": (lambda stream: stream.report(every_s=1e9).take(1), 1),
+    "duplicate, copies and union in turn": (_duplicated, 4),
+    "enqueue, dequeue and union in turn": (_queued("round_robin"), 3),
+    "report": (lambda stream: stream.report(every_s=1e9), 1),
 }
-_IN_THREADS: Mapping[str, Build] = {
-    "prefetch": lambda stream: stream.prefetch(64),
-    "enqueue and dequeue": _queued("as_ready"),
-    "duplicate and union": _duplicated_in_threads,
+_IN_THREADS: Mapping[str, tuple[Build, int]] = {
+    "prefetch": (lambda stream: stream.prefetch(64), 1),
+    "enqueue, dequeue and union": (_queued("as_ready"), 3),
+    "duplicate, copies and union": (_duplicated_in_threads, 4),
 }
 
 
@@ -142,10 +154,6 @@ class _Learner(ToyLearner):
 
     def learn(self, batch: Batch, *, policy: str = "") -> Batch:
         return batch
-
-
-def _best_s(build: Build, items: int, clock: Clock, *, inline: bool) -> float:
-    return min(_seconds(build, items, clock, inline=inline) for _ in range(REPEATS))
 
 
 def _seconds(build: Build, items: int, clock: Clock, *, inline: bool) -> float:

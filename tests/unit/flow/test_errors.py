@@ -87,7 +87,7 @@ def test_an_error_in_an_actors_step_names_the_actor() -> None:
 
 def test_an_environment_that_fails_is_told_with_its_actor_and_its_own_cause() -> None:
     class Broken(ToyActor):
-        def collect(self, *, steps: int) -> Any:
+        def collect(self, *, steps: int, pull: bool = True) -> Any:
             try:
                 raise ZeroDivisionError("physics")
             except ZeroDivisionError as error:

@@ -60,9 +60,9 @@ def test_inline_everything_happens_in_the_callers_thread() -> None:
     threads: set[str] = set()
 
     class Noting(ToyActor):
-        def collect(self, *, steps: int):  # type: ignore[no-untyped-def]
+        def collect(self, *, steps: int, pull: bool = True):  # type: ignore[no-untyped-def]
             threads.add(threading.current_thread().name)
-            return ToyActor.collect(self, steps=steps)
+            return ToyActor.collect(self, steps=steps, pull=pull)
 
     flow = Description(
         Actors().rollouts(steps=2).for_each(advantages(discount=0.9, gae_lambda=0.9)).gather_sync().prefetch(3).for_each(update())

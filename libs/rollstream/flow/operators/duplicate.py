@@ -110,20 +110,15 @@ class Duplicate(Operator):
             if parcel is None:
                 self.ended = True
             else:
-                first = min(set(range(len(self.waiting))) - self.gone, default=0)
-                shares = [parcel.env_steps if index == first else 0 for index in range(len(self.waiting))]
-                copies = self.running.ledger.split(parcel, [parcel.item] * len(self.waiting), shares)
-                for index, copy in enumerate(copies):
-                    if index in self.gone:
-                        unwanted.append(copy)
-                    else:
-                        self.waiting[index].append(copy)
+                first = next((index for index in range(len(self.waiting)) if index not in self.gone), 0)
+                for index, copy in enumerate(self.running.ledger.copies(parcel, len(self.waiting), counted=first)):
+                    (unwanted if index in self.gone else self.waiting[index]).append(copy)
             self.changed.notify_all()
         for copy in unwanted:
             self.running.ledger.finish(copy)
 
     def _taken(self, index: int) -> Parcel:
         parcel = self.waiting[index].popleft()
-        self.meter.depth_items = max(len(queue) for queue in self.waiting)
+        self.meter.depth_items = max(map(len, self.waiting))
         self.changed.notify_all()
         return parcel

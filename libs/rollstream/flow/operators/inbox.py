@@ -61,7 +61,7 @@ class Inbox:
                 message = self._next(SLICE_S if deadline is None else min(SLICE_S, deadline.remaining_s()))
                 if message is not None:
                     return message
-                missing = self.missing(gathered, expected)
+                missing = self.missing(gathered, expected) if expected else self.live_actors()
                 if gathered and (not missing or (deadline is not None and deadline.passed())):
                     return None
                 meter.waits_for = f"{self._what} of {', '.join(sorted(missing)) or 'any actor'}"
@@ -119,5 +119,7 @@ class Inbox:
 
 def _without_told(message: Batch) -> Batch:
     """`message` without the metrics that `_note` has taken up."""
+    if not message.metrics:
+        return message
     kept = {name: value for name, value in message.metrics.items() if not name.startswith((DROPPED_METRIC, AGENT_STEPS_METRIC))}
     return message if len(kept) == len(message.metrics) else replace(message, metrics=kept)

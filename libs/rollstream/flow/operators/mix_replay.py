@@ -21,6 +21,7 @@ from rollstream.spaces import Batch, Episodes
 
 __all__ = ["MixReplay"]
 
+NONE_ENDED = Episodes()
 ROUNDING = 1e-9
 """Ten times a share of 0.1 is one batch, though its floating-point sum is a little less."""
 
@@ -45,10 +46,10 @@ class MixReplay(Operator):
                 )
             yield self.passed(parcel)
             again = self._drawn()
-            self.ring.append(replace(batch, env_steps=0, episodes=Episodes(), metrics={}))
+            self.ring.append(batch)
             self.meter.depth_items = len(self.ring)
             for replayed in again:
-                yield self.passed(Parcel(replayed))
+                yield self.passed(Parcel(replace(replayed, env_steps=0, episodes=NONE_ENDED, metrics={})))
 
     def state(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ as_ready, several emitted             thread ── a ──╮
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -77,14 +77,14 @@ class Union(Operator):
         self.branches = [iter(before.parcels()) for before in self.inputs]
         self._drive_queues()
         left = set(range(len(self.branches)))
-        passed_over = 0
+        passed_over, due = 0, self._due()
         while any(self.emits[index] for index in left):
             index = self.branch
-            if index not in left or self.used >= self._due(index):
-                self._next_branch()
+            if index not in left or self.used >= due:
+                due = self._next_branch()
                 continue
             if self.running.inline and not self.inputs[index].ready():
-                self._next_branch()
+                due = self._next_branch()
                 passed_over += 1
                 if passed_over >= len(left):
                     if self.running.stopping():
@@ -94,28 +94,38 @@ class Union(Operator):
                 continue
             passed_over = 0
             parcel = next(self.branches[index], None)
-            if parcel is None:
-                left.discard(index)
-            else:
-                self.used += 1
-                self.driven.append((index, parcel))
-            driven, self.driven = self.driven, []
-            for emitted, out in driven:
-                if self.emits[emitted]:
+            for other, out in self._driven():
+                if self.emits[other]:
                     yield self.passed(out)
                 else:
                     self.running.ledger.finish(out)
+            if parcel is None:
+                left.discard(index)
+                continue
+            self.used += 1
+            if self.emits[index]:
+                yield self.passed(parcel)
+            else:
+                self.running.ledger.finish(parcel)
 
-    def _due(self, index: int) -> int:
-        """Items of a branch in this turn: a running remainder, so that fractions come out even over many turns."""
-        weight = self.weights[index]
+    def _driven(self) -> Sequence[tuple[int, Parcel]]:
+        """What came out of branches that were driven meanwhile to fill a queue."""
+        if not self.driven:
+            return ()
+        driven, self.driven = self.driven, []
+        return driven
+
+    def _due(self) -> int:
+        """Items of the present branch in this turn: a running remainder, so that fractions come out even over many turns."""
+        weight = self.weights[self.branch]
         return math.floor((self.turn + 1) * weight + ROUNDING) - math.floor(self.turn * weight + ROUNDING)
 
-    def _next_branch(self) -> None:
+    def _next_branch(self) -> int:
         self.branch = (self.branch + 1) % len(self.inputs)
         self.used = 0
         if self.branch == 0:
             self.turn += 1
+        return self._due()
 
     def _drive_queues(self) -> None:
         """Queues with both ends in this thread: who finds one empty lets the branch that fills it go on."""
