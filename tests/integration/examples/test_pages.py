@@ -12,7 +12,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("page", "least"), [("replay.md", 9), ("graph.md", 5)])
+@pytest.mark.parametrize(("page", "least"), [("replay.md", 9), ("graph.md", 5), ("flow.md", 7)])
 def test_every_block_of_the_page_runs(page: str, least: int) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= least
