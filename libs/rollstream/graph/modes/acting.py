@@ -7,7 +7,7 @@ policy has convolutions and ONNX Runtime is there, which is then 1.6 to 2.4 time
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -198,6 +198,8 @@ def build_acting(policy: Component, *, batch: int, mode: ActingMode = "auto") ->
         raise ConfigError(f"unknown acting mode {mode!r}; known: auto, {', '.join(MODES)}")
     declared = declare(policy)
     convolves = _has_convolution(declared.layout)
+    if mode == "auto":
+        mode = cast(ActingMode, getattr(policy, "acting_mode", mode))  # a network of the user's needs its own framework
     if mode == "auto":
         mode = "onnx" if convolves and has_onnx() else "numpy"
     if mode == "onnx" and convolves:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import Any
 
 from rollstream.errors import ConfigError
 from rollstream.graph.components.dense import Dense
@@ -46,6 +47,8 @@ class ActorCriticPolicy:
         bounds, state_dependent_std: of Box actions, see `heads.gaussian`.
         autoregressive: with several leaves, later ones see what earlier ones chose.
         preprocessing: in front of the torsos.
+        network: a component of yours in place of the torsos, e.g. a `TorchModule`: `output` takes the leaves of the observation as
+            numbers [B, ...] in their order, and gives [B, F]. It remembers nothing.
     """
 
     observation: tuple[Leaf, ...]
@@ -63,9 +66,17 @@ class ActorCriticPolicy:
     state_dependent_std: bool = False
     autoregressive: bool = False
     preprocessing: Preprocessing | None = None
+    network: Any = None
 
     def __post_init__(self) -> None:
+        if self.network is not None and self.recurrent is not None:
+            raise ConfigError("ActorCriticPolicy: a network of yours remembers nothing; leave out recurrent, or network")
         _ = self.masks, self.action_columns, self._torso  # what does not fit is refused now
+
+    @property
+    def acting_mode(self) -> str:
+        """In which mode it acts: `auto`, or the one that its `network` needs."""
+        return str(getattr(self.network, "acting_mode", "auto"))
 
     @property
     def apis(self) -> tuple[str, ...]:
@@ -217,6 +228,9 @@ class ActorCriticPolicy:
         return x, self._value_of(scope, own)
 
     def _torso_output(self, scope: Scope, name: str, columns: Mapping[str, Array], memory: dict[str, Array]) -> Array:
+        if self.network is not None:
+            x: Array = self.network.output(scope.child(name), *columns.values())
+            return x
         if self.recurrent is None:
             return self._torso.output(scope.child(name), columns)
         column = f"recurrent.{name}"

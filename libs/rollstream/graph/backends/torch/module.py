@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,8 @@ class TorchModule:
     """
 
     module: nn.Module
+
+    acting_mode: ClassVar[str] = "torch"
 
     def __post_init__(self) -> None:
         for name, part in self.module.named_modules():
