@@ -22,6 +22,7 @@ from typing import Any
 from rollstream.algorithms.registry import known
 from rollstream.clock import Clock, SystemClock
 from rollstream_learner.bench.against_targets import TARGETS
+from rollstream_learner.bench.breaking import measure_breaking
 from rollstream_learner.bench.rllib_run import SETTINGS, RllibRun
 from rollstream_learner.bench.suite import Suite, say
 from rollstream_learner.bench.training_run import GOAL, TrainingRun
@@ -31,7 +32,6 @@ __all__ = ["PARTS", "main"]
 ALGORITHMS = ("ppo", "impala", "appo", "dqn")
 PARTS = (*ALGORITHMS, "goal", "busy", "breaks")
 ENVIRONMENT = "CartPole-v1"
-BREAKING = "rollstream_learner.bench.peers.environments:BreakingEnvironment"
 WARM_UP_S = 5.0
 GOAL_WITHIN_S = 120.0
 BREAKS_WITHIN_S = 90.0
@@ -118,19 +118,12 @@ class _Against:
         return found
 
     def breaks(self) -> dict[str, Any]:
-        """Seconds from the user's exception to the end of the command, and the last frame that it shows."""
-        run = self._run("ppo", environment=BREAKING, seconds=BREAKS_WITHIN_S)
-        told = run.folder / "told"
-        run.run(["--set", f"environment.kwargs.told={told}", *self.more])
-        raised_wall_s = float(told.read_text()) if told.exists() else None
-        frames = [line.strip() for line in run.words.splitlines() if line.strip().startswith('File "')]
+        """A bug of the user's: how soon it is told, what is shown, and when the command has ended."""
+        self.runs += 1
         found: dict[str, Any] = {
-            "ours": {
-                "exit_code": run.code,
-                "seconds_until_it_ends": None if raised_wall_s is None else round(run.ended_wall_s - raised_wall_s, 2),
-                "last_frame": Path(frames[-1].split('"')[1]).name if frames else "",
-                "its_words_are_shown": "the simulator broke" in run.words,
-            }
+            "ours": measure_breaking(
+                folder=self.folder / f"breaks-{self.runs}", within_s=BREAKS_WITHIN_S, clock=self.clock, more=list(self.more)
+            )
         }
         if self.python is not None:
             theirs = RllibRun(self.python, "ppo", SETTINGS["ppo"]["stock"], seconds=BREAKS_WITHIN_S, goal=0.0, clock=self.clock)
@@ -145,14 +138,17 @@ class _Against:
         return found
 
     def _ours(self, name: str, *, seconds: float | None = None, goal: float | None = None) -> dict[str, Any]:
-        run = self._run(name, environment=ENVIRONMENT, seconds=seconds or WARM_UP_S + self.seconds, goal=goal)
+        self.runs += 1
+        run = TrainingRun(
+            name,
+            environment=ENVIRONMENT,
+            seconds=seconds or WARM_UP_S + self.seconds,
+            folder=self.folder / f"{name}-{self.runs}",
+            clock=self.clock,
+            goal=goal,
+        )
         run.run(self.more)
         return self._told(f"{name}, ours", run.figures(warm_up_s=WARM_UP_S))
-
-    def _run(self, name: str, *, environment: str, seconds: float, goal: float | None = None) -> TrainingRun:
-        self.runs += 1
-        folder = self.folder / f"{name}-{self.runs}"
-        return TrainingRun(name, environment=environment, seconds=seconds, folder=folder, clock=self.clock, goal=goal)
 
     def _theirs(self, name: str, setting: str, *, seconds: float | None = None, goal: float = 0.0) -> dict[str, Any]:
         assert self.python is not None, "asked for only with RLlib"

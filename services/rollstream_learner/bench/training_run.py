@@ -60,17 +60,29 @@ class TrainingRun:
         self.code = 0
         self.words = ""
 
-    def run(self, extra: Sequence[str] = ()) -> None:
-        """Start it, read its reports as they come, and wait for its end."""
+    def run(self, extra: Sequence[str] = (), *, python_path: Path | None = None, words: str = "") -> None:
+        """Start it, read its reports as they come, and wait for its end.
+
+        Args:
+            python_path: a folder with modules of the user's.
+            words: when they are shown first is remembered in `words_wall_s`.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         before = cores_busy()
         start_s = self._clock.monotonic_s()
-        with (self.folder / "words").open("w") as words:
-            process = subprocess.Popen([*self._command, *extra], stdout=words, stderr=words, env=dict(os.environ))
+        environment = dict(os.environ)
+        if python_path is not None:
+            environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.words_wall_s: float | None = None
+        file = self.folder / "words"
+        with file.open("w") as shown:
+            process = subprocess.Popen([*self._command, *extra], stdout=shown, stderr=shown, env=environment)
             try:
                 with TreeMeter(process.pid) as self.meter:
                     while process.poll() is None and self._clock.monotonic_s() - start_s < LONGEST_S:
                         self._read(self._clock.monotonic_s() - start_s)
+                        if words and self.words_wall_s is None and words in file.read_text():
+                            self.words_wall_s = self._clock.wall_s()
                         self._clock.sleep(LOOK_EVERY_S)
             finally:
                 if process.poll() is None:
@@ -81,7 +93,7 @@ class TrainingRun:
         self._read(self.ended_after_s)
         after = cores_busy()
         self.machine_cores_busy = (after[0] - before[0]) / max(1e-9, after[1] - before[1]) * (os.cpu_count() or 1)
-        self.words = (self.folder / "words").read_text()
+        self.words = file.read_text()
 
     def figures(self, *, warm_up_s: float) -> dict[str, Any]:
         """Rates from the first report after `warm_up_s` of training to the last, and times from the start of the process."""

@@ -1,8 +1,7 @@
-"""Environments for measurements of everything around them: one that takes its time without using a core, and one that breaks."""
+"""An environment for measurements of everything around it: it takes its time without using a core."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -11,7 +10,7 @@ from gymnasium import spaces
 
 from rollstream.clock import SystemClock
 
-__all__ = ["BreakingEnvironment", "SleepingEnvironment"]
+__all__ = ["SleepingEnvironment"]
 
 EPISODE_STEPS = 200
 
@@ -39,20 +38,3 @@ class SleepingEnvironment(gymnasium.Env[Any, Any]):
 
     def _observe(self) -> Any:
         return np.full(4, self._steps / EPISODE_STEPS, np.float32)
-
-
-class BreakingEnvironment(SleepingEnvironment):
-    """Does not sleep, and raises in step `at_step`; before that it writes the wall time to the file `told`."""
-
-    def __init__(self, *, told: str, at_step: int = 2_000) -> None:
-        super().__init__(step_s=0.0)
-        self._told = Path(told)
-        self._left = at_step
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self._left -= 1
-        if self._left <= 0:
-            if not self._told.exists():
-                self._told.write_text(repr(self._clock.wall_s()))
-            raise RuntimeError("the simulator broke")
-        return super().step(action)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from rollstream.clock import FakeClock
 from rollstream_learner.bench.against import PARTS, main
-from rollstream_learner.bench.peers.environments import BreakingEnvironment, SleepingEnvironment
+from rollstream_learner.bench.breaking import FILE, SOURCE, WORDS, last_frame
+from rollstream_learner.bench.peers.environments import SleepingEnvironment
 from rollstream_learner.bench.rllib_run import SETTINGS, RllibRun
 from rollstream_learner.bench.training_run import Seen, TrainingRun
 
@@ -78,16 +80,25 @@ def test_theirs_counts_each_environment_step_once() -> None:
     assert run.figures() == {"failed": ["1 results, exit code 1"]}
 
 
-def test_environments_for_measurements_sleep_and_break(tmp_path: Path) -> None:
+def test_a_sleeping_environment_has_episodes_of_200_steps() -> None:
     sleeping = SleepingEnvironment(step_s=0.0)
     sleeping.reset()
     assert [sleeping.step(0)[3] for _ in range(200)].index(True) == 199
-    breaking = BreakingEnvironment(told=str(tmp_path / "told"), at_step=2)
-    breaking.reset()
-    breaking.step(0)
-    with pytest.raises(RuntimeError, match="the simulator broke"):
-        breaking.step(0)
+
+
+def test_the_users_simulator_breaks_and_stays_broken(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(SOURCE, FILE, "exec"), names)
+    for steps in (2_000, 1):
+        simulator = names["Simulator"](str(tmp_path / "told"))
+        simulator.reset()
+        for _ in range(steps - 1):
+            simulator.step(0)
+        with pytest.raises(RuntimeError, match=WORDS) as raised:
+            simulator.step(0)
+        assert last_frame("".join(traceback.format_exception(raised.value))) == FILE
     assert float((tmp_path / "told").read_text()) > 0.0
+    assert last_frame("error: no traceback") == ""
 
 
 def test_parts_that_there_are_not_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
