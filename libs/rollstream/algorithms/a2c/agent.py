@@ -76,7 +76,9 @@ class _A2cLearning(Updating):
             for start in range(0, batch.rows, config.microbatch_rows)
         ]
         shares = [part.rows / batch.rows for part in parts]
-        gradient = np.sum([share * part.vector for share, part in zip(shares, parts, strict=True)], axis=0, dtype=np.float32)
+        gradient = np.stack([share * part.vector for share, part in zip(shares, parts, strict=True)]).sum(
+            axis=0, dtype=np.float32
+        )
         told = {
             name: sum(share * part.metrics[name] for share, part in zip(shares, parts, strict=True)) for name in parts[0].metrics
         }

@@ -66,7 +66,7 @@ class VtraceLearning(Updating):
     ) -> None:
         self._sequence_steps = settings.sequence_steps
         self._batch_sequences = settings.batch_sequences
-        self._scalars = scalars
+        self._scalars: dict[str, Any] = dict(scalars)
         self._epochs = epochs
         self._generator = child_generator(seed, name, "minibatches")
         super().__init__(name, loss, settings, batch_rows=settings.batch_sequences, seed=seed)

@@ -94,7 +94,8 @@ class MetaGradient:
 
     def _stepped(self, flat: Tensor, columns: Mapping[str, Tensor]) -> Tensor:
         slope = torch.func.grad(lambda at: self._judged(at, columns, self._inner).loss)(flat)
-        return flat - self._inner_learning_rate * (slope.detach() if self._first_order else slope)
+        stepped: Tensor = flat - self._inner_learning_rate * (slope.detach() if self._first_order else slope)
+        return stepped
 
     def _judged(self, flat: Tensor, columns: Mapping[str, Tensor], scalars: Mapping[str, float]) -> LossResult:
         live = split(self._layout, flat)
