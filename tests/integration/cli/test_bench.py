@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from rollstream.errors import ConfigError
 from rollstream_cli.reference.results import REPLAY_BENCH_KEYS
+from rollstream_learner.bench.flow_scaling import measure_scaling
 
 
 def test_a_measurement_has_rates_costs_and_the_time_to_the_first_update(shell: Any) -> None:
@@ -74,3 +76,29 @@ def test_an_interrupted_suite_leaves_no_process_behind(shell: Any) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     shell.until(lambda: not shell.processes())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("train", "--against", "reverb"), "--against rllib and --rllib-python PATH go together, got --against reverb"),
+        (("train", "--against", "rllib", "--rllib-python", "python", "--only", "sac"), "there is no such part"),
+        (("flow", "--only", "everything"), "there is no such part"),
+        (("flow", "--only", "scaling", "--actors", "many"), "--actors takes whole numbers above 0"),
+    ],
+)
+def test_comparisons_that_cannot_work_are_refused(shell: Any, options: tuple[str, ...], words: str) -> None:
+    done = shell.run("bench", *options, "--json", "out.json")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (shell.directory / "out.json").exists()
+
+
+def test_more_actors_are_compared_with_one() -> None:
+    told: list[str] = []
+    found = measure_scaling(seconds=2.0, actors=(1,), repeats=1, say=told.append)
+    assert found["actors"]["1"]["share_of_linear"] == 1.0
+    assert found["actors"]["1"]["env_steps_per_s"] > 0.0
+    assert told[0].startswith("1 actors: ")
+    with pytest.raises(ConfigError, match="0 actors could not be measured: "):
+        measure_scaling(seconds=2.0, actors=(0,), repeats=1, say=told.append)
