@@ -191,6 +191,11 @@ def experiment_peers_group(experiment_id: str) -> str:
     return f"rs:exp:{experiment_id}:peers:group"
 
 
+def experiment_peers_running(experiment_id: str) -> str:
+    """An actor of a group that computes together; expires unless the group goes on."""
+    return f"rs:exp:{experiment_id}:peers:running"
+
+
 def experiment_flow(experiment_id: str) -> str:
     """JSON of its dataflow graph, as the learner last described it."""
     return f"rs:exp:{experiment_id}:flow"

@@ -2,11 +2,12 @@
 
     waiting   hash    member -> its standing (updates made) and when it last said that it is there (the server's clock)
     group     string  the newest group: generation, members in order of rank, where they meet
+    running   string  expires; there as long as members of a group make rounds
 
 The first of those that wait (highest standing, then name) forms the group as soon as as many are there as are expected, or when nobody
-has come or gone for `SETTLE_S`. It writes the group in one transaction, which only the first writer of a generation wins. Members of
-a running group ask `someone_waits` once a round, and form a new one with the newcomer. Nothing here waits for ever: who stops saying that
-it is there is left out after `STALE_S`.
+has come or gone for `SETTLE_S`; newcomers alone never while another group runs, which will take them in. It writes the group in one
+transaction, which only the first writer of a generation wins. Members of a running group ask `someone_waits` once a round, and form a
+new one with the newcomer. Nothing here waits for ever: who stops saying that it is there is left out after `STALE_S`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SETTLE_S = 1.0
 """How long nobody must have come or gone before a group with fewer members than expected is formed."""
 STALE_S = 2.0
 """A member that waits says so many times a second; silent for so long, it is gone."""
+RUNNING_S = 15.0
+"""So long after its last round a group that nobody left in order is still waited for."""
 LOOK_EVERY_S = 0.05
 MEET_WITHIN_S = 60.0
 
@@ -63,10 +66,11 @@ class Peers:
         self._clock = clock
         self._waiting = keys.experiment_peers_waiting(experiment)
         self._group = keys.experiment_peers_group(experiment)
+        self._running = keys.experiment_peers_running(experiment)
 
     def someone_waits(self) -> bool:
-        """Whether another member waits for a group now."""
-        return any(name != self.member for name in self._present(self._store.run("ask who waits", self._look)[1:]))
+        """Whether another member waits for a group now. Asked once a round: it also says that this group is alive."""
+        return any(name != self.member for name in self._present(self._store.run("ask who waits", self._go_on)))
 
     def meet(self, *, standing: int, expected: int, open_at: Callable[[int], str]) -> Meeting:
         """Wait for a group with this member in it.
@@ -79,7 +83,7 @@ class Peers:
         Raises:
             DeadlineExceeded: no group was formed in a minute.
         """
-        last = int(self._record(self._store.run("look for peers", self._look)[0]).get("generation", 0))
+        last = int(self._record(self._store.run("look for peers", lambda client: client.get(self._group))).get("generation", 0))
         seen: tuple[str, ...] = ()
         settled = Deadline(self._clock, after_s=SETTLE_S)
         within = Deadline(self._clock, after_s=MEET_WITHIN_S)
@@ -89,11 +93,12 @@ class Peers:
             if int(found.get("generation", 0)) > last and self.member in found["members"]:
                 self.leave()  # what was just said may have come after the group was written
                 return self._meeting(found)
-            present = self._present(reply[1:])
+            present, group_runs = self._present(reply[1:3]), bool(reply[3])
             order = tuple(sorted(present, key=lambda name: (-present[name], name)))
             if order != seen:
                 seen, settled = order, Deadline(self._clock, after_s=SETTLE_S)
-            if order and order[0] == self.member and (len(order) >= expected or settled.passed()):
+            alone = group_runs and not set(order) & set(found.get("members", ()))
+            if order and order[0] == self.member and not alone and (len(order) >= expected or settled.passed()):
                 made = self._form(order, after=int(found.get("generation", 0)), open_at=open_at)
                 if made is not None:
                     return made
@@ -136,21 +141,22 @@ class Peers:
             address=str(record["address"]),
         )
 
-    def _look(self, client: Any) -> list[Any]:
+    def _go_on(self, client: Any) -> list[Any]:
         with client.pipeline(transaction=False) as pipeline:
-            replies: list[Any] = pipeline.get(self._group).hgetall(self._waiting).time().execute()
-            return replies
+            pipeline.set(self._running, self.member, px=int(RUNNING_S * 1_000))
+            replies: list[Any] = pipeline.hgetall(self._waiting).time().execute()
+            return replies[1:]
 
     def _say(self, client: Any, standing: int) -> list[Any]:
         seconds, microseconds = client.time()
         text = json.dumps([standing, seconds + microseconds / 1e6])
         with client.pipeline(transaction=False) as pipeline:
             pipeline.hset(self._waiting, self.member, text)
-            replies: list[Any] = pipeline.get(self._group).hgetall(self._waiting).time().execute()
+            replies: list[Any] = pipeline.get(self._group).hgetall(self._waiting).time().exists(self._running).execute()
             return replies[1:]
 
     @staticmethod
-    def _record(reply: bytes | None) -> dict[str, Any]:
+    def _record(reply: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(reply) if reply else {}
         return found
 

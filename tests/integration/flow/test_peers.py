@@ -12,29 +12,35 @@ import pytest
 pytest.importorskip("torch")
 
 from rollstream.algorithms import make_agent
-from rollstream.clock import SystemClock
-from rollstream.errors import ConfigError, PeerLost
+from rollstream.clock import FakeClock, SystemClock
+from rollstream.errors import ConfigError, DeadlineExceeded, PeerLost
 from rollstream.flow.steps import train_with_peers
 from rollstream.flow.toy import ToyActor
 from rollstream.graph.peers import PeerGroup, open_meeting
 from rollstream.spaces import Batch, Leaf
-from rollstream.store import Store
-from rollstream.store.peers import Peers
+from rollstream.store import Store, keys
+from rollstream.store.peers import SETTLE_S, Peers
 
 OBSERVATION = (Leaf(name="observation", kind="box", dtype="<f4", shape=(3,)),)
 ACTIONS = (Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,)),)
 
 
+def nowhere(count: int) -> str:
+    return f"127.0.0.1:{count}"
+
+
 class Member:
     """One actor with rows of its own, in a thread."""
 
-    def __init__(self, store: Store, number: int, *, peers: int, weights: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, store: Store, number: int, *, peers: int, experiment: str, weights: Mapping[str, Any] | None = None
+    ) -> None:
         self.agent = make_agent("ddppo", {"hidden": [4]}, observation=OBSERVATION, actions=ACTIONS)
         self.number = number
         clock = SystemClock()
         start = weights or self.agent.learning(seed=1).tensors(env_steps=0)
         name = f"actor-{number}"
-        self.peers = Peers(store, experiment="x-1", member=name, host="127.0.0.1", clock=clock)
+        self.peers = Peers(store, experiment=experiment, member=name, host="127.0.0.1", clock=clock)
         self.side = ToyActor(actor=name, agent=self.agent, weights=start, peers=self.peers)
         self.step = train_with_peers(epochs=2, minibatches=2, peers=peers).bind(self.side)
         self.messages: list[Batch] = []
@@ -77,7 +83,7 @@ def require_well(*members: Member) -> None:
 
 
 def test_all_have_the_same_weights_and_one_tells_them(store: Store) -> None:
-    members = [Member(store, number, peers=3) for number in range(3)]
+    members = [Member(store, number, peers=3, experiment="x-same") for number in range(3)]
     together(*(lambda member=member: member.train(3) for member in members))
     require_well(*members)
     assert all(np.array_equal(member.weights(), members[0].weights()) for member in members)
@@ -92,7 +98,7 @@ def test_all_have_the_same_weights_and_one_tells_them(store: Store) -> None:
 
 
 def test_the_gradient_is_that_of_all_rows_together(store: Store) -> None:
-    members = [Member(store, number, peers=2) for number in range(2)]
+    members = [Member(store, number, peers=2, experiment="x-mean") for number in range(2)]
     for member in members:
         member.step = train_with_peers(epochs=1, minibatches=1, peers=2).bind(member.side)
     alone = members[0].agent.training()
@@ -106,7 +112,7 @@ def test_the_gradient_is_that_of_all_rows_together(store: Store) -> None:
 
 
 def test_when_a_peer_is_gone_the_others_go_on_from_equal_weights(store: Store) -> None:
-    members = [Member(store, number, peers=3) for number in range(3)]
+    members = [Member(store, number, peers=3, experiment="x-gone") for number in range(3)]
     together(*(lambda member=member: member.train(1) for member in members))
     members[0].step.close()  # its connections close, as those of a process that was killed
     together(*(lambda member=member: member.train(2) for member in members[1:]))
@@ -119,12 +125,12 @@ def test_when_a_peer_is_gone_the_others_go_on_from_equal_weights(store: Store) -
 
 
 def test_a_newcomer_takes_the_weights_of_those_that_have_learned(store: Store) -> None:
-    first = Member(store, 5, peers=2)
+    first = Member(store, 5, peers=2, experiment="x-new")
     first.train(3)  # alone: nobody else comes
     require_well(first)
     learned = first.step._training.updates
     other = first.agent.learning(seed=9).tensors(env_steps=0)  # it begins with other weights
-    newcomer = Member(store, 1, peers=2, weights=other)
+    newcomer = Member(store, 1, peers=2, experiment="x-new", weights=other)
     stop = threading.Event()
 
     def until_joined() -> None:
@@ -142,7 +148,7 @@ def test_a_newcomer_takes_the_weights_of_those_that_have_learned(store: Store) -
 
 
 def test_weights_that_differ_are_made_equal(store: Store) -> None:
-    members = [Member(store, number, peers=2) for number in range(2)]
+    members = [Member(store, number, peers=2, experiment="x-differ") for number in range(2)]
     together(*(lambda member=member: member.train(1) for member in members))
     training = members[1].step._training
     training.unpack(training.pack() + 0.25 * (np.arange(len(training.pack())) == 0))
@@ -165,3 +171,34 @@ def test_several_actors_in_one_process_are_refused() -> None:
     step = train_with_peers(epochs=1, minibatches=1, peers=2)
     with pytest.raises(ConfigError, match="train_with_peers has 2 actors in one process, where each would wait for the others"):
         step.bind(ToyActor())
+
+
+def test_newcomers_wait_for_a_group_that_runs_and_do_not_begin_one_of_their_own(store: Store) -> None:
+    clock = SystemClock()
+    running, newcomer = (
+        Peers(store, experiment="x-slow", member=name, host="127.0.0.1", clock=clock) for name in ("actor-0", "actor-1")
+    )
+    assert running.meet(standing=0, expected=1, open_at=nowhere).members == ("actor-0",)
+    assert not running.someone_waits()
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(newcomer.meet(standing=0, expected=2, open_at=nowhere)), daemon=True)
+    thread.start()
+    clock.sleep(2.0 * SETTLE_S)  # a round may be longer than what it takes to settle
+    assert not found
+    assert running.someone_waits()
+    met = running.meet(standing=4, expected=2, open_at=nowhere)
+    thread.join(10)
+    assert (met.rank, met.members, met.generation) == (0, ("actor-0", "actor-1"), 2)
+    assert found[0].rank == 1
+    assert found[0].address == met.address == "127.0.0.1:2"
+
+
+def test_who_finds_nobody_says_so(store: Store) -> None:
+    clock = FakeClock()
+    peers = Peers(store, experiment="x-none", member="actor-9", host="127.0.0.1", clock=clock)
+    other = Peers(store, experiment="x-none", member="actor-0", host="127.0.0.1", clock=SystemClock())
+    other.meet(standing=0, expected=1, open_at=nowhere)
+    other.someone_waits()  # its group runs, but never takes anybody in
+    store.run("let it run on", lambda client: client.persist(keys.experiment_peers_running("x-none")))
+    with pytest.raises(DeadlineExceeded, match=r"actor-9 found no peers to form a group with in 60 s \(present: actor-9\)"):
+        peers.meet(standing=0, expected=1, open_at=nowhere)

@@ -52,10 +52,11 @@ class PeerGroup:
             self._store = opened or dist.TCPStore(  # type: ignore[attr-defined]
                 name, int(port), count, False, timeout=timeout, wait_for_workers=False
             )
-            options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+            gloo: Any = dist.ProcessGroupGloo  # PyTorch declares only a part of it
+            options = gloo._Options()
             options._timeout = timeout
-            options._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]  # type: ignore[attr-defined]
-            self._group = dist.ProcessGroupGloo(self._store, rank, count, options)  # type: ignore[attr-defined]
+            options._devices = [gloo.create_device(hostname=host)]
+            self._group: Any = gloo(self._store, rank, count, options)
             self._group._set_default_timeout(timedelta(seconds=deadline_s))
         except RuntimeError as error:
             raise self._lost("at the start", error) from error
