@@ -111,7 +111,7 @@ def test_a_batch_of_short_sequences_fills_the_same_columns() -> None:
 
 def agent(**settings: Any) -> R2d2Agent:
     config = R2d2Config(
-        batch_items=2, sequence_steps=3, sequence_stride=2, burn_in_steps=2, n_step=2, discount=0.5, recurrent_units=2, **settings
+        batch_items=2, sequence_steps=3, stride_steps=2, burn_in_steps=2, n_step=2, discount=0.5, recurrent_units=2, **settings
     )
     return R2d2Agent(config, observation=OBSERVATION, actions=(ACTION,))
 
@@ -153,5 +153,5 @@ def test_rows_hold_values_and_the_state_and_environments_explore_differently() -
 
 
 def test_a_stride_that_leaves_steps_out_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"sequence_stride \(4\) must be <= sequence_steps \(3\), else steps between sequences"):
-        R2d2Config(sequence_steps=3, sequence_stride=4)
+    with pytest.raises(ValueError, match=r"stride_steps \(4\) must be <= sequence_steps \(3\), else steps between sequences"):
+        R2d2Config(sequence_steps=3, stride_steps=4)

@@ -83,7 +83,7 @@ class R2d2Agent:
                 max_items=config.table_items,
                 shards=config.table_shards,
                 batch_items=config.batch_items,
-                chunk_rows=config.sequence_stride,
+                chunk_rows=config.stride_steps,
                 rows=rows.fields,
             )
         }

@@ -16,7 +16,7 @@ class R2d2Config(ReplaySettings, PrioritySettings, EpsilonLadderSettings, Networ
 
     sequence_steps: int = Field(default=20, ge=1)
     """Steps of a sequence that are learned from; 80 in the paper. Its last row only gives the value to bootstrap from."""
-    sequence_stride: int = Field(default=10, ge=1)
+    stride_steps: int = Field(default=10, ge=1)
     """Steps between the starts of sequences; half of their length, as in the paper, so that each step is learned from twice."""
     burn_in_steps: int = Field(default=10, ge=0)
     """Steps before a sequence that only bring the stored state up to date; 40 in the paper. 0 takes the stored state as it is."""
@@ -63,9 +63,9 @@ class R2d2Config(ReplaySettings, PrioritySettings, EpsilonLadderSettings, Networ
 
     @model_validator(mode="after")
     def _covered(self) -> R2d2Config:
-        if self.sequence_stride > self.sequence_steps:
+        if self.stride_steps > self.sequence_steps:
             raise ValueError(
-                f"sequence_stride ({self.sequence_stride}) must be <= sequence_steps ({self.sequence_steps}), else steps between "
+                f"stride_steps ({self.stride_steps}) must be <= sequence_steps ({self.sequence_steps}), else steps between "
                 "sequences are never learned from"
             )
         return self

@@ -21,7 +21,7 @@ def flow(config: R2d2Config, *, actors: Actors, learner: LearnerHandle, replay: 
         floor=config.priority_floor,
         compressed=config.rescale_values,
     )
-    items = Sequence(config.sequence_steps, config.sequence_stride, burn_in=config.burn_in_steps, priority=errors)
+    items = Sequence(config.sequence_steps, config.stride_steps, burn_in=config.burn_in_steps, priority=errors)
     store = actors.rollouts(steps=config.rollout_steps).for_each(store_into(replay, items)).gather_async(in_flight=4)
     learn = (
         replay.samples(batch_items=config.batch_items, prefetch=4)
