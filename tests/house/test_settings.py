@@ -31,7 +31,8 @@ UNITLESS = {
     # counts whose name is the unit, ratios, exponents and rates without one
     "actors", "envs_per_actor", "seed", "weight", "keep", "epochs", "n_step", "port", "shard", "updates", "env_steps", "mean_return",
     "discount", "gae_lambda", "clip_ratio", "value_coefficient", "entropy_coefficient", "max_gradient_norm", "learning_rate", "huber_delta",
-    "epsilon_start", "epsilon_end", "epsilon", "epsilon_exponent", "priority_floor", "priority_eta", "priority_exponent", "importance_exponent", "samples_per_insert", "exponent", "hidden", "max_lag",
+    "epsilon_start", "epsilon_end", "priority_exponent", "importance_exponent", "samples_per_insert", "exponent", "hidden", "max_lag",
+    "epsilon", "epsilon_exponent", "priority_floor", "priority_eta",
     "max_times_sampled", "min_diff", "max_diff", "half_life", "parts", "accumulate_parts", "stack",
     "learning_rate_groups", "distribution_atoms", "distribution_low", "distribution_high", "recurrent_units",
     "replicas", "shards", "rows", "min_replicas", "max_replicas",

@@ -132,6 +132,7 @@ ALGORITHMS = {
             summary="recurrent action values from replayed sequences with burn-in (Kapturowski et al. 2019)",
             spaces="one Discrete action; any observations",
             policy="off-policy",
+            status="proven",
         ),
         Algorithm(
             name="a2c",
