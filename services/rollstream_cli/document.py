@@ -152,8 +152,10 @@ def _override(document: dict[str, Any], text: str, settings: Sequence[str], prob
 
 
 def _checked(document: Mapping[str, Any], problems: list[Problem]) -> ExperimentSpec:
-    from rollstream.algorithms import known, settings_type
+    from rollstream.algorithms import known, settings_type, takes_actors
 
+    if document.get("actors") == 0 and takes_actors(str(document.get("algorithm"))):
+        problems.append(Problem(path="actors", message="Input should be greater than or equal to 1, got 0"))
     spec: ExperimentSpec | None = None
     listed = {problem.path for problem in problems}
     try:

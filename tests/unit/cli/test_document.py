@@ -22,6 +22,16 @@ def test_options_make_a_spec() -> None:
     assert (spec.stop.mean_return, spec.stop.env_steps) == (475.0, 20_000)
 
 
+def test_a_run_may_stop_after_so_many_updates() -> None:
+    assert build_spec(SpecOptions(**PPO, stop_updates=500)).stop.updates == 500
+
+
+def test_algorithms_that_learn_from_recorded_data_get_no_actors_unless_asked() -> None:
+    options = {"algorithm": "bc", "environment": "CartPole-v1"}
+    assert build_spec(SpecOptions(**options)).actors == 0
+    assert build_spec(SpecOptions(**options, actors=1)).actors == 1
+
+
 def test_the_name_says_algorithm_and_environment() -> None:
     assert build_spec(SpecOptions(**PPO)).name == "ppo-cartpole-v1"
     long = SpecOptions(algorithm="ppo", environment="my_company.simulators.warehouse:make_warehouse")

@@ -19,7 +19,7 @@ def test_every_bad_field_is_listed_with_its_path() -> None:
     bad = {
         "algorithm": "ppo",
         "environment": {"id": "", "vectorisation": "sync"},
-        "actors": 0,
+        "actors": -1,
         "stop": {"env_steps": "many"},
         "nmae": "x",
     }
@@ -29,7 +29,7 @@ def test_every_bad_field_is_listed_with_its_path() -> None:
     assert set(listed) == {"environment.id", "environment.vectorisation", "actors", "stop.env_steps", "nmae"}
     assert "did you mean 'vectorization'?" in listed["environment.vectorisation"]
     assert "did you mean 'name'?" in listed["nmae"]
-    assert listed["actors"].endswith("got 0")
+    assert listed["actors"].endswith("got -1")
 
 
 def test_a_missing_field_is_required() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -69,3 +70,8 @@ def test_an_order_is_carried_out_for_an_experiment_that_no_learner_has(
     phase: Phase, wanted: Literal["run", "pause", "stop"], idle_learners: int, expected: str | None
 ) -> None:
     assert phase_without_learner(entry("a", phase, wanted), idle_learners=idle_learners) == expected
+
+
+def test_an_algorithm_that_learns_from_recorded_data_gets_no_actors() -> None:
+    offline = replace(entry("a", "running"), spec=ExperimentSpec(algorithm="bc", environment=EnvironmentSpec(id="CartPole-v1")))
+    assert [demand.actors for demand in demands([offline], idle_learners=0, learners=1)] == [0]

@@ -83,7 +83,7 @@ def test_every_bad_field_is_listed_with_its_path(validator: Validator) -> None:
             "algorithm": "toi",
             "environment": {"id": "Cat-v1"},
             "settings": {},
-            "actors": 0,
+            "actors": -1,
             "wieght": 2,
             "stop": {"env_steps": -1},
         },
