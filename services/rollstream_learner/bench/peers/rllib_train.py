@@ -105,6 +105,7 @@ def main(name: str, runners: int, envs: int, *, learners: int, seconds: float, g
     out = os.dup(1)
     os.dup2(2, 1)  # ray prints to standard output
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # its start takes longer than it allows on a busy machine
     os.environ.setdefault("RAY_worker_niceness", "0")  # ray starves its own runners on a shared machine otherwise
     import ray
     import torch
