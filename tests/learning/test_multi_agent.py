@@ -65,9 +65,10 @@ class Weights:
 
 
 def test_self_play_beats_what_it_was_at_the_start(tmp_path: Path) -> None:
-    _, told = trained("self-play", "Pursuit", steps=60_000, runs_dir=tmp_path, rollout_steps=64, snapshot_win_rate=0.9)
-    assert told[-1]["metrics"]["main.mean_return"] > 0.3
-    assert told[-1]["metrics"]["main.snapshots"] >= 1
+    """With a win rate that it never reaches, the league stays what it was at the start."""
+    _, told = trained("self-play", "Pursuit", steps=60_000, runs_dir=tmp_path, rollout_steps=64, snapshot_win_rate=1.0)
+    assert told[-1]["metrics"]["main.newest_snapshot"] == 0
+    assert told[-1]["metrics"]["main.mean_return"] > 0.5
 
 
 def test_an_untrained_policy_is_even_with_itself() -> None:
