@@ -13,7 +13,16 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cartpole", "cartpole_mixed", "cartpole_noisy", "episodes_of", "mean_return", "pendulum", "pendulum_mixed"]
+__all__ = [
+    "cartpole",
+    "cartpole_mixed",
+    "cartpole_noisy",
+    "cartpole_poor",
+    "episodes_of",
+    "mean_return",
+    "pendulum",
+    "pendulum_mixed",
+]
 
 Control = Callable[[npt.NDArray[Any], np.random.Generator], Any]
 
@@ -82,6 +91,12 @@ def cartpole_mixed(folder: Path) -> dict[str, Any]:
     """CartPole-v1: seven of ten steps, and ten of eleven episodes, are those of a controller that drifts off the track."""
     plays = [(cartpole(random_share=0.2, drift=0.1), 80), (cartpole(random_share=0.2), 8)]
     return _saved(folder / "cartpole_mixed.npz", episodes_of("CartPole-v1", plays, seed=0))
+
+
+def cartpole_poor(folder: Path) -> dict[str, Any]:
+    """CartPole-v1: six of seven episodes are nearly random; their mean return is 96."""
+    plays = [(cartpole(random_share=0.9), 240), (cartpole(random_share=0.3), 40)]
+    return _saved(folder / "cartpole_poor.npz", episodes_of("CartPole-v1", plays, seed=0))
 
 
 def pendulum_mixed(folder: Path) -> dict[str, Any]:
