@@ -53,7 +53,7 @@ def faults(parts: Parts, experiment: ExperimentId, after: After = "0", limit: Li
 
 @router.get("/flow", responses=responses(404), summary="Dataflow graph of an experiment")
 def flow(parts: Parts, experiment: ExperimentId) -> FlowView:
-    """Nodes and edges with live rates, depth and who waits for whom, as the learner last described them."""
+    """Nodes and edges with live rates, depth, work and waits, and the bottleneck in words, as the learner last described them."""
     require_status(parts, experiment)
     described = parts.experiments.flow(experiment)
     return FlowView(id=experiment, flow=None if described is None else finite(described))

@@ -176,7 +176,7 @@ class FlowView(Frozen):
     id: str
     """The experiment."""
     flow: dict[str, JsonValue] | None
-    """Nodes and edges with rates, depth and who waits; null until the learner has built it."""
+    """Nodes (in actors: summed) and edges with rates, depth, work and waits, and `bottleneck`; null before the learner built it."""
 
 
 class ShardTable(Frozen):

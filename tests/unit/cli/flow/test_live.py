@@ -15,7 +15,7 @@ from rollstream.flow import FlowView, view_of
 from rollstream.flow.bottleneck import Bottleneck
 from rollstream_cli.errors import RestError
 from rollstream_cli.flow.live import FlowWatch, newest_running
-from rollstream_cli.flow.subject import describe_flow
+from rollstream_cli.flow.subject import FORCE, NUMBERS, describe_flow
 
 
 class Answers:
@@ -74,6 +74,12 @@ def test_the_newest_that_runs_is_chosen() -> None:
 def test_toy_spaces_stand_in_for_an_environment() -> None:
     assert next(node.name for node in describe_flow("ppo", {}).nodes) == "rollouts"
     assert describe_flow("dqn", {}).tables == ("replay",)
+
+
+def test_an_algorithm_for_other_spaces_asks_for_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollstream_cli.flow.subject.TOY_SPACES", (((NUMBERS,), (FORCE,)),))
+    with pytest.raises(ConfigError, match="dqn takes none of the toy spaces .*name an environment with --env"):
+        describe_flow("dqn", {})
 
 
 def test_a_named_environment_is_made_for_its_spaces() -> None:
