@@ -143,6 +143,7 @@ ALGORITHMS = {
             summary="advantage actor-critic, one update a round (Mnih et al. 2016)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="a3c",
@@ -213,6 +214,7 @@ ALGORITHMS = {
             summary="actors run ahead, V-trace corrects (Espeholt et al. 2018)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="sac",
