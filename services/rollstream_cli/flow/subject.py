@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rollstream.algorithms import make_agent, make_flow
@@ -13,13 +14,20 @@ from rollstream.envs import make_environment
 from rollstream.errors import ConfigError, SpaceError
 from rollstream.flow import Description
 from rollstream.spaces import Leaf
+from rollstream.spaces.agents import REWARDS, STATUS
 
 __all__ = ["describe_flow"]
 
 NUMBERS = Leaf(name="observation", kind="box", dtype="<f4", shape=(4,), low=(-math.inf,) * 4, high=(math.inf,) * 4)
 CHOICE = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
 FORCE = Leaf(name="action", kind="box", dtype="<f4", shape=(1,), low=(-1.0,), high=(1.0,))
-TOY_SPACES = (((NUMBERS,), (CHOICE,)), ((NUMBERS,), (FORCE,)))
+TEAM = (
+    *(replace(NUMBERS, name=f"observation.agent_{agent}") for agent in range(2)),
+    Leaf(name=STATUS, kind="box", dtype="|u1", shape=(2,), low=(0.0,) * 2, high=(15.0,) * 2),
+    Leaf(name=REWARDS, kind="box", dtype="<f4", shape=(2,), low=(-math.inf,) * 2, high=(math.inf,) * 2),
+)
+CHOICES = tuple(replace(CHOICE, name=f"action.agent_{agent}") for agent in range(2))
+TOY_SPACES = (((NUMBERS,), (CHOICE,)), ((NUMBERS,), (FORCE,)), (TEAM, CHOICES))
 """Tried in turn: the first ones that the algorithm takes."""
 
 
