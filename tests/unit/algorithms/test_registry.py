@@ -13,8 +13,9 @@ from rollstream.config import load
 from rollstream.errors import ConfigError
 
 
-def test_ppo_and_dqn_are_known() -> None:
-    assert known() == ["dqn", "ppo"]
+def test_ppo_and_the_family_of_dqn_are_known_in_order() -> None:
+    assert {"apex", "dqn", "ppo", "r2d2", "rainbow"} <= set(known())
+    assert known() == sorted(known())
     assert needs_replay("dqn") and not needs_replay("ppo")
 
 
