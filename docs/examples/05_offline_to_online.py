@@ -1,9 +1,9 @@
-"""5. From recorded data to the environment: CQL learns from what a controller once did, then SAC goes on from there by acting.
+"""5. From recorded data to the environment: CQL learns from what a controller once did, then DQN goes on from there by acting.
 
     python docs/examples/05_offline_to_online.py
 
 The recording is a NumPy archive; `rollstream replay dump` and Minari give others. CQL has no actors: it never touches the environment but
-to evaluate. A checkpoint of another algorithm gives its weights, here those of policy and critics.
+to evaluate. A checkpoint of another algorithm with the same networks gives what it learned; epsilon begins low, so that DQN uses it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
         data = ("--set", f"offline={folder / 'play.npz'}")
         offline = train("cql", *data, "--actors", "0", "--set", "stop.updates=600", folder=folder)
         start = ("--from-checkpoint", f"runs/{offline['experiment']}")
-        online = train("sac", *data, *start, "--stop-steps", "3000", folder=folder)
+        online = train("dqn", *start, "--set", "epsilon_start=0.05", "--stop-steps", "5000", folder=folder)
     print(f"recorded {recorded:.0f}, offline {offline['mean_return']:.0f}, online {online['mean_return']:.0f}")
 
 
