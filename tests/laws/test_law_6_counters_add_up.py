@@ -20,6 +20,7 @@ PPO = ("ppo", "--set", "rollout_steps=32", "--set", "report_every_s=0.05")
 DQN = ("dqn", "--set", "report_every_s=0.05")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("algorithm", [PPO, DQN], ids=["ppo", "dqn"])
 def test_every_step_is_accounted_for_in_a_run_with_kills(shell: Any, algorithm: tuple[str, ...]) -> None:
     process = shell.start(
@@ -32,7 +33,7 @@ def test_every_step_is_accounted_for_in_a_run_with_kills(shell: Any, algorithm: 
     for role in ("rollstream_actor", "rollstream_learner"):
         kill(shell, role)
         reached = newest(shell, run)["env_steps_sampled"] + 500
-        shell.until(lambda reached=reached: newest(shell, run)["env_steps_sampled"] >= reached)
+        shell.until(lambda reached=reached: newest(shell, run)["env_steps_sampled"] >= reached, timeout_s=180.0)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=90)
     counters = json.loads((shell.directory / "out.json").read_text())["counters"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from rollstream.flow import ActorFragment, Actors, Description, InlineEdges, Runner, Stream, advantages, publish, union, update
 from rollstream.flow.toy import ToyActor, ToyLearner
 
@@ -18,6 +20,7 @@ TRAIN = (
 """A report after every round, so both stop after the same one."""
 
 
+@pytest.mark.timeout(300)
 def test_inline_and_distributed_training_end_with_the_same_weights(shell: Any) -> None:
     inline = shell.json(*TRAIN, "--inline")
     distributed = shell.json(*TRAIN)
