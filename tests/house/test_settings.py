@@ -36,6 +36,9 @@ UNITLESS = {
     "max_times_sampled", "min_diff", "max_diff", "half_life", "parts", "accumulate_parts", "stack",
     "learning_rate_groups", "distribution_atoms", "distribution_low", "distribution_high", "recurrent_units",
     "replicas", "shards", "rows", "min_replicas", "max_replicas",
+    # of SAC, TD3, MARWIL and CQL: shares, entropies in nats, deviations as shares of a range
+    "target_share", "target_entropy", "target_entropy_share", "initial_temperature", "conservative_weight", "conservative_samples", "imitation_exponent",
+    "imitation_weight_limit", "advantage_scale_share", "target_noise", "target_noise_limit", "exploration_noise_start", "exploration_noise_end",
     # places in a run of rows, counted from the newest
     "index", "indices", "start", "stop", "step",
 }  # fmt: skip
