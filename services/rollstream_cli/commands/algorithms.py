@@ -21,7 +21,7 @@ def algorithms(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("algorithm", "learns", "replay", "status", "spaces", "what"):
-        table.add_column(name, no_wrap=name != "what")
+        table.add_column(name, no_wrap=True)
     for entry in listed:
         replay = "needed" if entry["needs_replay"] else "-"
         table.add_row(entry["name"], entry["policy"] or "-", replay, entry["status"], entry["spaces"] or "-", entry["summary"])
