@@ -11,21 +11,20 @@ __all__ = ["algorithms"]
 
 def algorithms(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List all algorithms: the spaces they are for, whose experience they learn from, whether they need replay, and how proven they are."""
-    from rich.table import Table
-
     from rollstream_cli.output import result_console, write_json
 
     listed = _listed()
     if json:
         write_json({"algorithms": listed}, "-")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("algorithm", "learns", "replay", "status", "spaces", "what"):
-        table.add_column(name, no_wrap=True)
+    rows = [("algorithm", "learns", "replay", "status", "spaces", "what")]
     for entry in listed:
         replay = "needed" if entry["needs_replay"] else "-"
-        table.add_row(entry["name"], entry["policy"] or "-", replay, entry["status"], entry["spaces"] or "-", entry["summary"])
-    result_console().print(table)
+        rows.append((entry["name"], entry["policy"] or "-", replay, entry["status"], entry["spaces"] or "-", entry["summary"]))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        result_console().print(line, markup=False, soft_wrap=True)
 
 
 def _listed() -> list[dict[str, Any]]:
