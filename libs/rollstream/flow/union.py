@@ -24,7 +24,8 @@ def union(
     mode: Mode = "as_ready",
     weights: Sequence[float] | None = None,
     name: str | None = None,
-) -> Stream[T]: ...
+) -> Stream[T]:
+    """Items of the emitted branches."""
 
 
 @overload
@@ -34,7 +35,8 @@ def union(
     mode: Mode = "as_ready",
     weights: Sequence[float] | None = None,
     name: str | None = None,
-) -> Stream[T]: ...
+) -> Stream[T]:
+    """Items of all branches."""
 
 
 def union(
