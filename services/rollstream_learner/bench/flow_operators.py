@@ -103,7 +103,7 @@ def _queued(mode: Any) -> Build:
 _INLINE: Mapping[str, tuple[Build, int]] = {
     "for_each": _chain(lambda stream: stream.for_each(_same)),
     "filter": _chain(lambda stream: stream.filter(_true)),
-    "flatten": _chain(lambda stream: stream.for_each(_members).flatten()),
+    "for_each and flatten": (_chain(lambda stream: stream.for_each(_members).flatten())[0], 2 * CHAINED),
     "batch": _chain(lambda stream: stream.batch(steps=1)),
     "window": _chain(lambda stream: stream.window(items=1)),
     "take": _chain(lambda stream: stream.take(1_000_000_000)),
