@@ -10,7 +10,7 @@ from mypy import api
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "tests" / "typing" / "flow_chains.py"
-REFUSED = re.compile(r"# refused: (.+)$")
+REFUSED = re.compile(r"\)  # refused: (.+)$")
 
 
 @pytest.mark.timeout(600)
