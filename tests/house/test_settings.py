@@ -37,8 +37,15 @@ UNITLESS = {
     "learning_rate_groups", "distribution_atoms", "distribution_low", "distribution_high", "recurrent_units",
     "replicas", "shards", "rows", "min_replicas", "max_replicas",
     # of SAC, TD3, MARWIL and CQL: shares, entropies in nats, deviations as shares of a range
-    "target_share", "target_entropy", "target_entropy_share", "initial_temperature", "conservative_weight", "conservative_samples", "imitation_exponent",
-    "imitation_weight_limit", "advantage_scale_share", "target_noise", "target_noise_limit", "exploration_noise_start", "exploration_noise_end",
+    "target_share", "target_entropy", "target_entropy_share", "initial_temperature", "conservative_weight", "conservative_samples",
+    "imitation_exponent", "imitation_weight_limit", "advantage_scale_share", "target_noise", "target_noise_limit",
+    "exploration_noise_start", "exploration_noise_end",
+    # processes, messages, and limits of importance ratios
+    "learner_ranks", "in_flight", "c_clip", "rho_clip", "worker_clip", "kl_coefficient", "vtrace_lambda",
+    "batch_sequences", "replay_slots", "replay_share", "minibatches", "tasks_per_actor", "inner_learning_rate",
+    # of ES and ARS, QMIX and self-play
+    "deviation", "noise_numbers", "noise_seed", "pairs", "top_pairs", "weight_decay", "hyper_units", "mixing_units",
+    "latest_share", "league_size", "snapshot_win_rate",
     # places in a run of rows, counted from the newest
     "index", "indices", "start", "stop", "step",
 }  # fmt: skip

@@ -7,6 +7,7 @@ No gradient is computed anywhere, and no gradient framework is imported.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -90,7 +91,7 @@ class SearchAgent:
         return {}
 
 
-class SearchLearning:
+class SearchLearning(ABC):
     """The learning half but for `direction`: the flat vector, the optimizer's moments, statistics of observations."""
 
     def __init__(self, agent: SearchAgent, *, seed: int) -> None:
@@ -105,9 +106,9 @@ class SearchLearning:
         self._count = 0
         self._observed = self._state_layout.init(0)
 
+    @abstractmethod
     def direction(self, noise: npt.NDArray[np.float32], returns: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """The gradient of what is minimized, [P]; noise [M, P], returns [M, 2] of weights plus and minus `deviation` noise."""
-        raise NotImplementedError
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         """One step from the returns of all pairs."""

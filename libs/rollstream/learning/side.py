@@ -149,7 +149,9 @@ class LearnerProcess:
 
     def evaluate(self, *, episodes: int) -> Episodes:
         if self._evaluator is None:
-            raise ConfigError("this learner was given no evaluator, so its flow cannot evaluate; pass LearnerProcess(evaluator=...)")
+            raise ConfigError(
+                "this learner was given no evaluator, so its flow cannot evaluate; pass LearnerProcess(evaluator=...)"
+            )
         return self._evaluator(self.tensors(), version=self._version, episodes=episodes, number=self.updates())
 
     def sample(self, table: str, *, batch_items: int, deadline_s: float) -> Batch:

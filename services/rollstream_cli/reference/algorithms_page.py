@@ -35,7 +35,7 @@ def filled(page: str, *, learning: Path) -> str:
                 f"docs/algorithms.md has no part {name!r}; put {PART.format(name=name, text='...')!r} where it belongs"
             )
         made = PART.format(name=name, text=text)
-        page = pattern.sub(lambda _, made=made: made, page, count=1)
+        page = pattern.sub(made.replace("\\", r"\\"), page, count=1)
     return page
 
 

@@ -9,6 +9,7 @@ from typing import get_args
 
 from rollstream import errors
 from rollstream.algorithms import settings_type
+from rollstream.algorithms.registry import ALGORITHMS
 from rollstream.config import ExperimentSpec
 from rollstream.metrics import Report
 from rollstream.metrics.names import METRICS
@@ -23,7 +24,6 @@ from rollstream_cli.reference.results import REPLAY_BENCH_KEYS, SUMMARY_KEYS, TA
 __all__ = ["page"]
 
 ROLES = ("control", "replay", "learner", "actor")
-ALGORITHMS = ("ppo", "dqn")
 INTRODUCTION = """# Reference
 
 Written by `make docs` from the code; a test compares. For explanations see [operations](operations.md),

@@ -15,7 +15,6 @@ FILE = "users_simulator.py"
 WORDS = "the simulator broke"
 SOURCE = f'''"""A simulator with a bug that it meets after 2,000 steps, and from then on always."""
 
-import time
 from pathlib import Path
 
 import gymnasium
@@ -41,7 +40,7 @@ class Simulator(gymnasium.Env):
 
     def fail(self):
         if not self.told.exists():
-            self.told.write_text(str(time.time()))
+            self.told.touch()
         raise RuntimeError("{WORDS}")
 '''
 
@@ -53,7 +52,7 @@ def measure_breaking(*, folder: Path, within_s: float, clock: Clock, more: list[
     told = folder / "told"
     run = TrainingRun("ppo", environment=f"{FILE.removesuffix('.py')}:Simulator", seconds=within_s, folder=folder, clock=clock)
     run.run(["--set", f"environment.kwargs.told={told}", *more], python_path=folder, words=WORDS)
-    raised_wall_s = float(told.read_text()) if told.exists() else None
+    raised_wall_s = told.stat().st_mtime if told.exists() else None
     return {
         "exit_code": run.code,
         "seconds_until_it_is_told": _since(raised_wall_s, run.words_wall_s),

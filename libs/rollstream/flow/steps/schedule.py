@@ -17,7 +17,8 @@ __all__ = ["EveryUpdates", "require_interval"]
 class EveryUpdates:
     """Passes items on; calls `action` when `every_updates` updates have passed since it last did.
 
-    Updates are those of `policy`, where one is named. An item that brought several updates calls it once. The first interval begins with the updates that there were at the start.
+    Updates are those of `policy`, where one is named. An item that brought several updates calls it once. The first interval begins
+    with the updates that there were at the start.
     """
 
     side: LearnerSide
