@@ -20,7 +20,8 @@ class EnvironmentSpec(Frozen):
     """Which simulator, and how its copies are stepped as one batch."""
 
     id: str = Field(min_length=1)
-    """A Gymnasium id (`CartPole-v1`), `envpool:Name`, or an entry point `package.module:callable` from the allow-list."""
+    """A Gymnasium id (`CartPole-v1`), `envpool:Name`, `pettingzoo:family.module`, or an entry point `package.module:callable` from the
+    allow-list."""
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     """Keyword arguments for the environment's constructor; empty because most environments need none."""
     vectorization: Literal["auto", "sync", "async", "vector_entry_point"] = "auto"
