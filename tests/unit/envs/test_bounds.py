@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -44,7 +45,7 @@ class Given:
             "observation.free": np.array([[1e30], [-1e30]], np.float32),
         }
 
-    def reset(self) -> Columns:
+    def reset(self, options: Mapping[str, Any] | None = None) -> Columns:
         return self.columns
 
     def step(self, actions: Columns) -> Step:

@@ -97,7 +97,7 @@ def test_the_users_simulator_breaks_and_stays_broken(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match=WORDS) as raised:
             simulator.step(0)
         assert last_frame("".join(traceback.format_exception(raised.value))) == FILE
-    assert float((tmp_path / "told").read_text()) > 0.0
+    assert (tmp_path / "told").exists()
     assert last_frame("error: no traceback") == ""
 
 
