@@ -82,4 +82,6 @@ def _left_ms(parts: CellParts, members: Sequence[MemberRecord]) -> list[int]:
 
 def _member(member: MemberRecord, left_ms: int) -> MemberView:
     age_s = None if left_ms < 0 else round(max(0.0, RECORD_LIVES_S - left_ms / 1000), 3)
-    return MemberView.model_validate(finite(asdict(member)) | {"heartbeat_age_s": age_s})
+    told = finite(asdict(member))
+    del told["operators"]  # shown with the flow
+    return MemberView.model_validate(told | {"heartbeat_age_s": age_s})
