@@ -28,14 +28,14 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Train for 10,000 steps, then for 10,000 more."""
+    """Train until the first report past 10,000 steps, then on until one that is past twice as many."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rollstream("train", "ppo", "--env", "CartPole-v1", "--stop-steps", "10000", "--json", "summary.json", cwd=folder)
         first = summary(folder)
         run = f"runs/{first['experiment']}"
         rollstream("checkpoint", "list", run, cwd=folder)
-        rollstream("resume", run, "--stop-steps", "20000", "--json", "summary.json", cwd=folder)
+        rollstream("resume", run, "--stop-steps", str(2 * first["env_steps"]), "--json", "summary.json", cwd=folder)
         second = summary(folder)
     print(f"first  {first['env_steps']:,} steps, {first['updates']:,} updates, return {first['training_mean_return']:.0f}")
     print(f"then   {second['env_steps']:,} steps, {second['updates']:,} updates, return {second['training_mean_return']:.0f}")

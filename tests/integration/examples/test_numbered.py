@@ -21,7 +21,7 @@ PRINTED = {
     "05_offline_to_online.py": r"recorded \d+, offline \d+, online \d+",
     "06_own_network.py": r"mean return of 20 greedy episodes: \d+",
     "07_debugging_inline.py": r"the operator: wrong, line \d+, in actor-0\n.*ValueError: expected advantages below 100",
-    "08_resume.py": r"first  1\d,\d{3} steps, .*\nthen   2\d,\d{3} steps",
+    "08_resume.py": r"first  [\d,]+ steps, .*\nthen   [\d,]+ steps",
     "09_remote_cell.py": r"far-[0-9a-f]{6} succeeded: .*\nleaning right and left it pushes \[\d, \d\]",
 }
 
