@@ -24,7 +24,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 train: setup ## solve CartPole-v1 with PPO: separate actor, learner and control processes, live progress, summary
 	@$(BIN)/rollstream train ppo --env CartPole-v1 --stop-return 485 --runs-dir $(RUNS)
 
-test: setup lint ## unit, property, parity, house, chart and integration tests: no root, no Docker, below 10 minutes
+test: setup lint ## unit, property, parity, house, chart and integration tests: no root, no Docker (15 minutes and more)
 	$(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7 and not envpool' tests
 
 lint: setup ## formatting, style, types and the layers of the house
