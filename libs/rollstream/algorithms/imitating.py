@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollstream.algorithms.observing import preprocessing
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.settings import ActorCriticSettings, OfflineSettings, OptimizerSettings
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import ActorCriticPolicy, Loss
@@ -37,21 +37,7 @@ def imitation_policy(
     config: ImitationSettings, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...], value: bool
 ) -> ActorCriticPolicy:
     """The policy that learns to do as the data did."""
-    return ActorCriticPolicy(
-        observation,
-        actions,
-        hidden=config.hidden,
-        activation=config.activation,
-        convolutions=config.convolutions,
-        channels=config.channels,
-        preprocessing=preprocessing(
-            observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-        ),
-        value=value,
-        shared_torso=config.shared_torso,
-        bounds=config.box_bounds,
-        autoregressive=config.autoregressive,
-    )
+    return actor_critic(config, observation=observation, actions=actions, value=value)
 
 
 def offline_table(config: OfflineSettings, rows: RowSpec, *, extra: tuple[Column, ...] = ()) -> TableSpec:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from rollstream.algorithms.a2c.config import A2cConfig
-from rollstream.algorithms.observing import preprocessing
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.updating import Updating
-from rollstream.graph import ActorCriticPolicy
 from rollstream.graph.losses import PolicyGradientLoss
 from rollstream.learning import Learned, LearningAgent
 from rollstream.spaces import Batch, Column, Leaf, RowSpec
@@ -26,20 +25,7 @@ class A2cAgent:
     def __init__(self, config: A2cConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
-        self.policy = ActorCriticPolicy(
-            observation,
-            actions,
-            hidden=config.hidden,
-            activation=config.activation,
-            convolutions=config.convolutions,
-            channels=config.channels,
-            preprocessing=preprocessing(
-                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-            ),
-            shared_torso=config.shared_torso,
-            bounds=config.box_bounds,
-            autoregressive=config.autoregressive,
-        )
+        self.policy = actor_critic(config, observation=observation, actions=actions)
 
     @property
     def loss(self) -> PolicyGradientLoss:

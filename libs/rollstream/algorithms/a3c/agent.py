@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollstream.algorithms.a3c.config import A3cConfig
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.gradients import ActorGradients, require_stateless
-from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.updating import Updating
-from rollstream.graph import ActorCriticPolicy
 from rollstream.graph.losses import PolicyGradientLoss
 from rollstream.learning import Learned, LearningAgent
 from rollstream.spaces import Batch, Column, Leaf, RowSpec
@@ -25,20 +24,7 @@ class A3cAgent:
     def __init__(self, config: A3cConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
-        self.policy = ActorCriticPolicy(
-            observation,
-            actions,
-            hidden=config.hidden,
-            activation=config.activation,
-            convolutions=config.convolutions,
-            channels=config.channels,
-            preprocessing=preprocessing(
-                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-            ),
-            shared_torso=config.shared_torso,
-            bounds=config.box_bounds,
-            autoregressive=config.autoregressive,
-        )
+        self.policy = actor_critic(config, observation=observation, actions=actions)
         require_stateless(self.policy, algorithm="a3c")
 
     @property

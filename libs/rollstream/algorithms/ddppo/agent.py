@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.ddppo.config import DdppoConfig
 from rollstream.algorithms.gradients import require_stateless
-from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.updating import Updating
 from rollstream.errors import SchemaMismatch
-from rollstream.graph import ActorCriticPolicy, PpoLoss, Update, build_update
+from rollstream.graph import PpoLoss, Update, build_update
 from rollstream.graph.modes.update import Gradient
 from rollstream.learning import Learned, LearningAgent
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
@@ -30,20 +30,7 @@ class DdppoAgent:
     def __init__(self, config: DdppoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
-        self.policy = ActorCriticPolicy(
-            observation,
-            actions,
-            hidden=config.hidden,
-            activation=config.activation,
-            convolutions=config.convolutions,
-            channels=config.channels,
-            preprocessing=preprocessing(
-                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-            ),
-            shared_torso=config.shared_torso,
-            bounds=config.box_bounds,
-            autoregressive=config.autoregressive,
-        )
+        self.policy = actor_critic(config, observation=observation, actions=actions)
         require_stateless(self.policy, algorithm="ddppo")
 
     @property

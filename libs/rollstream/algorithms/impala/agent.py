@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.impala.config import ImpalaConfig, VtraceSettings
-from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.unrolls import unrolls
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import ActorCriticPolicy, Loss
@@ -92,19 +92,6 @@ class VtraceLearning(Updating):
 
 def vtrace_policy(config: VtraceSettings, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> ActorCriticPolicy:
     """The policy that these settings describe."""
-    return ActorCriticPolicy(
-        observation,
-        actions,
-        hidden=config.hidden,
-        activation=config.activation,
-        convolutions=config.convolutions,
-        channels=config.channels,
-        preprocessing=preprocessing(
-            observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-        ),
-        shared_torso=config.shared_torso,
-        recurrent=config.recurrent,
-        recurrent_units=config.recurrent_units,
-        bounds=config.box_bounds,
-        autoregressive=config.autoregressive,
+    return actor_critic(
+        config, observation=observation, actions=actions, recurrent=config.recurrent, recurrent_units=config.recurrent_units
     )

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.gradients import ActorGradients, require_stateless
 from rollstream.algorithms.maml.config import MamlConfig
-from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.updating import Updating
 from rollstream.errors import SchemaMismatch
 from rollstream.flow.steps.adapt import PHASE, TASK
-from rollstream.graph import ActorCriticPolicy, PpoLoss, declare
+from rollstream.graph import PpoLoss, declare
 from rollstream.graph.layout import FlatLayout
 from rollstream.learning import Learned, LearningAgent
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
@@ -34,20 +34,7 @@ class MamlAgent:
     def __init__(self, config: MamlConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
-        self.policy = ActorCriticPolicy(
-            observation,
-            actions,
-            hidden=config.hidden,
-            activation=config.activation,
-            convolutions=config.convolutions,
-            channels=config.channels,
-            preprocessing=preprocessing(
-                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-            ),
-            shared_torso=config.shared_torso,
-            bounds=config.box_bounds,
-            autoregressive=config.autoregressive,
-        )
+        self.policy = actor_critic(config, observation=observation, actions=actions)
         require_stateless(self.policy, algorithm="maml")
 
     @property

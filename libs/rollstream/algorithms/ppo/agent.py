@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollstream.algorithms.observing import preprocessing
+from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.sequences import sequences
 from rollstream.algorithms.updating import Updating
-from rollstream.graph import ActorCriticPolicy, PpoLoss
+from rollstream.graph import PpoLoss
 from rollstream.learning import Learned, LearningAgent
 from rollstream.seeding import child_generator
 from rollstream.spaces import Batch, Column, Leaf, RowSpec
@@ -25,21 +25,8 @@ class PpoAgent:
     def __init__(self, config: PpoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
         self.actions = actions
-        self.policy = ActorCriticPolicy(
-            observation,
-            actions,
-            hidden=config.hidden,
-            activation=config.activation,
-            convolutions=config.convolutions,
-            channels=config.channels,
-            preprocessing=preprocessing(
-                observation, config.preprocessing, channels=config.channels, normalize=config.normalize_observations
-            ),
-            shared_torso=config.shared_torso,
-            recurrent=config.recurrent,
-            recurrent_units=config.recurrent_units,
-            bounds=config.box_bounds,
-            autoregressive=config.autoregressive,
+        self.policy = actor_critic(
+            config, observation=observation, actions=actions, recurrent=config.recurrent, recurrent_units=config.recurrent_units
         )
 
     @property
