@@ -33,7 +33,7 @@ class PatientSink:
         clock = self._life.clock
         waited_s = 0.0
         while True:
-            if not self._writer.has_room():
+            if self._wanted() and not self._writer.has_room():
                 began_s = clock.monotonic_s()
                 with self._waits.waiting(who=self._life.member, for_whom=f"table {self._table} (its limiter or its shard)"):
                     self._wait()

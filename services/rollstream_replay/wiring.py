@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from fastapi import FastAPI
 
 from rollstream import __version__
+from rollstream.allocator import give_back_freed_memory
 from rollstream.metrics import Exposition, Waits, names, render, waits_source
 from rollstream.metrics.exposition import Sample
 from rollstream.store import Store
@@ -29,6 +30,7 @@ __all__ = ["main"]
 
 def main(settings: ReplaySettings, life: Life) -> None:
     """Serve the shard until told to stop."""
+    give_back_freed_memory()
     address = settings.address()
     store = Store(address, clock=life.clock, deadline_s=settings.redis_deadline_s, name=life.member)
     store.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from rollstream.allocator import keep_freed_memory
 from rollstream.clock import Clock
 from rollstream.errors import ConfigError
 from rollstream.graph.backends.numpy_update import NumpyEngine
@@ -41,7 +42,6 @@ def build_engine(
         return BuiltEngine(engine=build_auto(plan, state, build_engine=build_engine, clock=clock, options=options))
     if mode in ("torch", "torch-graph", "torch-compile"):
         require_torch(mode)
-        from rollstream.graph.backends.torch.allocator import keep_freed_memory
         from rollstream.graph.backends.torch.tensors import require_device
 
         require_device(options.device)
