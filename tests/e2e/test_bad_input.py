@@ -101,7 +101,7 @@ def cell(make_shell: Any, their_code: Any) -> Iterator[Any]:
         (["ppo", "--env", "os:system"], ["the module 'os' is not allowed here (allowed: their_env)"]),
         (
             ["dqn", "--env", "CartPole-v1", "--set", "ratio_tolerance_items=8"],
-            ["2 * tolerance_items >= batch_items + samples_per_insert fails: 16 < 64 + 8", "would wait for each other"],
+            ["2 * tolerance_items >= batch_items + samples_per_insert fails: 16 < 512 + 8", "would wait for each other"],
         ),
     ],
 )

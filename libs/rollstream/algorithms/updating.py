@@ -6,7 +6,7 @@ class _A2cLearning(Updating):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,11 +15,13 @@ import numpy.typing as npt
 from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.settings import OptimizerSettings
 from rollstream.errors import ConfigError
-from rollstream.graph import Loss, Update, build_update
+from rollstream.graph import Loss, Update, UpdateResult, build_update
 from rollstream.seeding import child_seed
 from rollstream.spaces import Columns
 
 __all__ = ["Updating"]
+
+COUNTED = ("updates", "skipped_updates")
 
 
 class Updating:
@@ -57,6 +59,21 @@ class Updating:
         """The learning rate now."""
         return learning_rate(self._settings, env_steps=env_steps)
 
+    def update_each(
+        self, columns: Columns, *, rows: int, learning_rate: float, further: Callable[[], Columns] = dict
+    ) -> UpdateResult:
+        """One update with each `rows` rows of `columns`, in order; `further` makes more columns for each.
+
+        Returns:
+            Metrics are means over the updates, but `updates` and `skipped_updates` are their numbers; outputs are joined [M].
+        """
+        count = len(next(iter(columns.values())))
+        done = []
+        for start in range(0, count, rows):
+            part = {name: column[start : start + rows] for name, column in columns.items()}
+            done.append(self.update.update({**part, **further()}, learning_rate=learning_rate))
+        return done[0] if len(done) == 1 else _joined(done)
+
     def columns(self, sample: Any, *, env_steps: int) -> Columns:
         """Refused: algorithms with a table say what they learn from its items."""
         raise ConfigError(f"{self._name} learns from rollouts, not from replay tables; use an algorithm such as dqn for a table")
@@ -76,6 +93,15 @@ class Updating:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` gave."""
         self.update.load_state(state["update"])
+
+
+def _joined(results: Sequence[UpdateResult]) -> UpdateResult:
+    """One result of several updates."""
+    names = dict.fromkeys(name for result in results for name in result.metrics)
+    told = {name: [result.metrics[name] for result in results if name in result.metrics] for name in names}
+    metrics = {name: sum(values) if name in COUNTED else sum(values) / len(values) for name, values in told.items()}
+    outputs = {name: np.concatenate([result.outputs[name] for result in results]) for name in results[0].outputs}
+    return UpdateResult(metrics=metrics, outputs=outputs)
 
 
 def _build(settings: OptimizerSettings, loss: Loss, **arguments: Any) -> Update:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from rollstream.algorithms.dqn.agent import DqnAgent
@@ -15,6 +18,49 @@ from rollstream.spaces import Batch, Leaf
 OBSERVATION = (Leaf(name="observation", kind="box", dtype="<f4", shape=(4,)),)
 ACTION = Leaf(name="action", kind="discrete", dtype="<i8", shape=(), counts=(2,), starts=(0,))
 REWARD = 50.0
+
+
+HALVES = (slice(0, 4), slice(4, 8))
+
+
+@dataclass
+class Drawn:
+    """Eight items of two rows, drawn with these probabilities."""
+
+    probability: npt.NDArray[np.float64]
+    table_items: int = 8
+    core_start: int = 0
+
+    @property
+    def rows(self) -> Mapping[str, npt.NDArray[Any]]:
+        columns = {
+            "observation": ((4,), np.float32),
+            "action": ((), np.int64),
+            "reward": ((), np.float32),
+            "flags": ((), np.uint8),
+        }
+        return {name: np.zeros((8, 2, *shape), dtype) for name, (shape, dtype) in columns.items()}
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        return np.full(8, 2, np.int32)
+
+    @property
+    def lead(self) -> npt.NDArray[np.int32]:
+        return np.zeros(8, np.int32)
+
+
+def items(count: int) -> dict[str, npt.NDArray[Any]]:
+    """Terminal items of random observations and rewards."""
+    generator = np.random.default_rng(0)
+    draw = generator.standard_normal
+    columns: dict[str, Any] = {"observation": draw((count, 4)).astype(np.float32), "discount": np.zeros(count, np.float32)}
+    columns |= {"reward": draw(count).astype(np.float32), "action": generator.integers(0, 2, count)}
+    return columns | {"next_observation": columns["observation"]}
+
+
+def batch_of(columns: Mapping[str, npt.NDArray[Any]]) -> Batch:
+    return Batch(columns=columns, env_steps=0, version=1, newest_version=1)
 
 
 def learning(**settings: Any) -> LearningAgent:
@@ -41,6 +87,26 @@ def test_errors_beyond_huber_delta_count_linearly() -> None:
 
 def test_the_priority_is_the_error_plus_a_floor() -> None:
     assert learned(learning()).columns["td_error"] == pytest.approx(np.full(4, REWARD + 1e-3))
+
+
+def test_a_sample_of_several_batches_is_as_many_updates_each_with_its_own_items() -> None:
+    """What was learned, and the priorities, are those of the same batches one after another."""
+    columns = items(8)
+    together, apart = learning(), learning()
+    both = together.learn(batch_of(columns), env_steps=0)
+    parts = [apart.learn(batch_of({name: column[part] for name, column in columns.items()}), env_steps=0) for part in HALVES]
+    assert both.updates == both.metrics["updates"] == 2
+    assert both.columns["td_error"].tolist() == [*parts[0].columns["td_error"], *parts[1].columns["td_error"]]
+    assert both.metrics["loss"] == pytest.approx((parts[0].metrics["loss"] + parts[1].metrics["loss"]) / 2)
+    for name, tensor in together.tensors(env_steps=0).items():
+        assert tensor.tolist() == apart.tensors(env_steps=0)[name].tolist()
+
+
+def test_each_update_has_importance_weights_of_its_own() -> None:
+    """The largest weight of each batch is 1, whatever the other batches of the sample hold."""
+    drawn = Drawn(probability=np.array([0.1, 0.2, 0.2, 0.4, 0.4, 0.8, 0.8, 0.8]))
+    weight = learning(importance_exponent=1.0).columns(drawn, env_steps=0)["weight"]
+    assert weight == pytest.approx(np.array([1.0, 0.5, 0.5, 0.25, 1.0, 0.5, 0.5, 0.5]))
 
 
 @pytest.mark.parametrize(("env_steps", "epsilon"), [(0, 1.0), (500, 0.55), (1_000, 0.1), (9_999, 0.1)])

@@ -30,7 +30,7 @@ def test_spaces_that_do_not_suit_are_refused() -> None:
 
 
 def test_a_limiter_that_would_deadlock_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"2 \* tolerance_items >= batch_items \+ samples_per_insert fails: 16 < 64 \+ 8"):
+    with pytest.raises(ConfigError, match=r"2 \* tolerance_items >= batch_items \+ samples_per_insert fails: 16 < 512 \+ 8"):
         try_out("dqn", {"ratio_tolerance_items": 8}, observation=OBSERVATION, actions=ACTION)
 
 

@@ -17,7 +17,7 @@ def flow(config: ApexConfig, *, actors: Actors, learner: LearnerHandle, replay: 
     items = NStep(config.n_step, priority=ActedError(config.discount, floor=config.priority_floor))
     store = actors.rollouts(steps=config.rollout_steps).for_each(store_into(replay, items)).gather_async(in_flight=4)
     learn = (
-        replay.samples(batch_items=config.batch_items, prefetch=4)
+        replay.samples(batch_items=config.sample_items, prefetch=1)
         .for_each(learner.update())
         .for_each(return_priorities(replay))
         .for_each(learner.sync_target(every_updates=config.target_sync_every_updates))

@@ -80,7 +80,9 @@ class DqnAgent:
                 ),
                 max_items=config.table_items,
                 shards=config.table_shards,
-                batch_items=config.batch_items,
+                chunk_rows=(config.n_step + 1)
+                // 2,  # an item of n + 1 rows is read as 3 chunks, with few rows that nobody asked for
+                batch_items=config.sample_items,
                 rows=rows.fields,
             )
         }
@@ -95,7 +97,7 @@ class DqnAgent:
 
 
 class _DqnLearning(Updating):
-    """The learning half: one update a batch of items."""
+    """The learning half: a sample is as many updates as it holds batches."""
 
     def __init__(self, agent: DqnAgent, *, seed: int) -> None:
         self._agent, self._config = agent, agent.config
@@ -104,17 +106,19 @@ class _DqnLearning(Updating):
 
     def learn(self, batch: Batch, *, env_steps: int) -> Learned:
         rate = self.rate(env_steps=env_steps)
-        result = self.update.update({**batch.columns, **self._noise()}, learning_rate=rate)
+        result = self.update_each(batch.columns, rows=self._config.batch_items, learning_rate=rate, further=self._noise)
         self.update.observe(batch.columns)  # statistics are those of sampled rows, corrected by their importance weights
         priority = np.abs(result.outputs["td_error"]) + np.float32(self._config.priority_floor)
-        return Learned(updates=1, metrics={**result.metrics, "learning_rate": rate}, columns={"td_error": priority})
+        metrics = {**result.metrics, "learning_rate": rate}
+        return Learned(updates=len(priority) // self._config.batch_items, metrics=metrics, columns={"td_error": priority})
 
     def columns(self, sample: SampledItems, *, env_steps: int) -> Columns:
         config = self._config
         beta = linear(config.importance_exponent, 1.0, env_steps=env_steps, over_steps=config.importance_growth_steps)
         columns = n_step(sample.rows, sample.lengths, discount=config.discount, lead=sample.lead)
-        weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="batch")
-        return {**columns, "weight": weight}
+        weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="none")
+        batches = weight.reshape(-1, config.batch_items)
+        return {**columns, "weight": (batches / batches.max(axis=1, keepdims=True)).reshape(-1)}
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
         epsilon = np.asarray([self._agent.epsilon(env_steps=env_steps)], np.float32)

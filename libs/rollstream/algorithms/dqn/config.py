@@ -33,6 +33,9 @@ class ActionValueSettings(ReplaySettings, PrioritySettings, NetworkSettings, Opt
     """Rewards summed before the bootstrap value; 10 carries reward back fast. 5 takes 84k (one of 16 not by 150k), 3 fails 5 of 16."""
     batch_items: int = Field(default=64, ge=1)
     """Items in one update; 64 moves the network twice as often as 128, which takes 75k (93k)."""
+    updates_per_sample: int = Field(default=8, ge=1)
+    """Updates made with one sample of the table, each with `batch_items` of its own: what asking, fetching and returning priorities cost
+    is shared by 8. Priorities are then up to so many updates older; 1 asks for each update."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Step size of the optimizer at the start. Half of it takes 81k (108k), twice 74k (125k)."""
     learning_rate_decay_steps: int | None = Field(default=200_000, ge=1)
@@ -68,6 +71,11 @@ class ActionValueSettings(ReplaySettings, PrioritySettings, NetworkSettings, Opt
     """Smallest return that c51 can express, in reward units after discounting; the paper's, for rewards clipped to 1."""
     distribution_high: float = 10.0
     """Largest return that c51 can express; see `distribution_low`."""
+
+    @property
+    def sample_items(self) -> int:
+        """Items of one sample."""
+        return self.batch_items * self.updates_per_sample
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

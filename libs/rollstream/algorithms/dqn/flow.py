@@ -18,7 +18,7 @@ def flow(config: DqnConfig, *, actors: Actors, learner: LearnerHandle, replay: T
         actors.rollouts(steps=config.rollout_steps).for_each(store_into(replay, NStep(config.n_step))).gather_async(in_flight=4)
     )
     learn = (
-        replay.samples(batch_items=config.batch_items, prefetch=4)
+        replay.samples(batch_items=config.sample_items, prefetch=1)
         .for_each(learner.update())
         .for_each(return_priorities(replay))
         .for_each(learner.sync_target(every_updates=config.target_sync_every_updates))

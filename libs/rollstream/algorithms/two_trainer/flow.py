@@ -27,7 +27,7 @@ def flow(config: TwoTrainerConfig, *, actors: Actors, learner: LearnerHandle, re
         sampled.for_each(select_policies("dqn")).for_each(store_into(replay, NStep(config.dqn.n_step))).gather_async(name="dqn")
     )
     dqn = (
-        replay.samples(batch_items=config.dqn.batch_items, prefetch=4)
+        replay.samples(batch_items=config.dqn.sample_items, prefetch=1)
         .for_each(learner.update(policy="dqn"))
         .for_each(return_priorities(replay))
         .for_each(learner.sync_target(every_updates=config.dqn.target_sync_every_updates, policy="dqn"))
