@@ -149,7 +149,9 @@ def test_only_the_cell_reaches_redis_and_replay(helm: Helm) -> None:
 
     assert callers("cell-redis") == ["actor", "control", "learner", "replay"]
     assert callers("cell-replay") == ["control", "learner"]
-    assert "ingress" not in policies["cell-actor"]["spec"], "nobody calls an actor"
+    (among_actors,) = policies["cell-actor"]["spec"]["ingress"]
+    assert among_actors["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "actor"
+    assert "ingress" not in policies["cell-learner"]["spec"], "nobody calls a learner"
     assert policies["cell-control"]["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 8080}]}]
 
 
