@@ -50,6 +50,7 @@ class DqnAgent:
             low=config.distribution_low,
             high=config.distribution_high,
             noisy=config.noisy,
+            noise_deviation=config.noise_deviation,
             tells_values=self.tells_values,
         )
 

@@ -62,6 +62,8 @@ class ActionValueSettings(ReplaySettings, PrioritySettings, NetworkSettings, Opt
     """Split value and advantage streams (Wang et al. 2016); off, since two actions gain nothing from it."""
     noisy: bool = False
     """Explore by noise in the weights of the last layers, whose size is learned (Fortunato et al. 2018); use it with epsilon 0."""
+    noise_deviation: float = Field(default=0.5, ge=0)
+    """Size of that noise at the start [sigma_0]; 0.5 of the paper, for wide layers."""
     distribution: Distribution | None = None
     """Learn the distribution of the return, not its mean alone: `c51` (probabilities of fixed returns) or `quantile`; None for the mean,
     which is enough for small tasks."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError
-from rollstream.graph.components.noisy_dense import dense, drawn, split_noise
+from rollstream.graph.components.noisy_dense import DEVIATION, dense, drawn, split_noise
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
 
@@ -22,7 +22,7 @@ class Atoms:
 
     Attributes:
         dueling: logits are those of a value and an advantage stream (Hessel et al. 2018, arXiv 1710.02298, section 3).
-        noisy: its layers are `NoisyDense`.
+        noisy: its layers are `NoisyDense`; deviation: of their noise.
     """
 
     actions: int
@@ -31,6 +31,7 @@ class Atoms:
     high: float = 10.0
     dueling: bool = False
     noisy: bool = False
+    deviation: float = DEVIATION
 
     def __post_init__(self) -> None:
         if self.atoms < 2 or self.low >= self.high:
@@ -59,10 +60,12 @@ class Atoms:
 
     def _logits(self, scope: Scope, x: Array, noise: Array | None) -> Array:
         ops, rows = scope.ops, x.shape[0]
-        wide = dense(features=self.actions * self.atoms, gain=1.0, noisy=self.noisy)
+        wide = dense(features=self.actions * self.atoms, gain=1.0, noisy=self.noisy, deviation=self.deviation)
         if not self.dueling:
             return ops.reshape(drawn(wide, scope, x, noise), (rows, self.actions, self.atoms))
         of_value, of_advantage = split_noise(noise, self.noise_sizes(x.shape[-1]))
         advantage = ops.reshape(drawn(wide, scope.child("advantage"), x, of_advantage), (rows, self.actions, self.atoms))
-        value = drawn(dense(features=self.atoms, gain=1.0, noisy=self.noisy), scope.child("value"), x, of_value)
+        value = drawn(
+            dense(features=self.atoms, gain=1.0, noisy=self.noisy, deviation=self.deviation), scope.child("value"), x, of_value
+        )
         return ops.reshape(value, (rows, 1, self.atoms)) + advantage - ops.mean(advantage, axis=1, keepdims=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rollstream.graph.components.noisy_dense import Layer, dense, drawn, split_noise
+from rollstream.graph.components.noisy_dense import DEVIATION, Layer, dense, drawn, split_noise
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
 
@@ -17,11 +17,12 @@ class Dueling:
     """Q(s, a) = V(s) + A(s, a) - mean over a' of A(s, a') (Wang et al. 2016, arXiv 1511.06581, equation 9).
 
     Attributes:
-        noisy: both streams are `NoisyDense`.
+        noisy: both streams are `NoisyDense`; deviation: of their noise.
     """
 
     actions: int
     noisy: bool = False
+    deviation: float = DEVIATION
 
     def noise_sizes(self, inputs: int) -> tuple[int, ...]:
         """Noise of the value stream and of the advantage stream, with `inputs` features."""
@@ -29,11 +30,11 @@ class Dueling:
 
     @cached_property
     def _value(self) -> Layer:
-        return dense(features=1, gain=1.0, noisy=self.noisy)
+        return dense(features=1, gain=1.0, noisy=self.noisy, deviation=self.deviation)
 
     @cached_property
     def _advantage(self) -> Layer:
-        return dense(features=self.actions, gain=1.0, noisy=self.noisy)
+        return dense(features=self.actions, gain=1.0, noisy=self.noisy, deviation=self.deviation)
 
     @api
     def output(self, scope: Scope, x: Array, noise: Array | None = None) -> Array:

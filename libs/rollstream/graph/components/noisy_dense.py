@@ -15,7 +15,10 @@ from rollstream.graph.initializers import Constant, Orthogonal
 from rollstream.graph.ops import Activation, Array
 from rollstream.graph.scope import Scope, api
 
-__all__ = ["Layer", "NoisyDense", "dense", "drawn", "split_noise"]
+__all__ = ["DEVIATION", "Layer", "NoisyDense", "dense", "drawn", "split_noise"]
+
+DEVIATION = 0.5
+"""sigma_0 of the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class NoisyDense:
     features: int
     activation: Activation | None = None
     gain: float = math.sqrt(2.0)
-    deviation: float = 0.5
+    deviation: float = DEVIATION
 
     def __post_init__(self) -> None:
         if not self.deviation >= 0.0:
@@ -65,9 +68,9 @@ Layer: TypeAlias = Dense | NoisyDense
 """A dense layer, with noise or without."""
 
 
-def dense(*, features: int, gain: float, noisy: bool) -> Layer:
+def dense(*, features: int, gain: float, noisy: bool, deviation: float = DEVIATION) -> Layer:
     """A layer of a head, with or without noise."""
-    return NoisyDense(features=features, gain=gain) if noisy else Dense(features=features, gain=gain)
+    return NoisyDense(features=features, gain=gain, deviation=deviation) if noisy else Dense(features=features, gain=gain)
 
 
 def drawn(layer: Layer, scope: Scope, x: Array, noise: Array | None) -> Array:

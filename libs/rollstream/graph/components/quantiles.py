@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.errors import ConfigError
-from rollstream.graph.components.noisy_dense import dense, drawn
+from rollstream.graph.components.noisy_dense import DEVIATION, dense, drawn
 from rollstream.graph.ops import Array
 from rollstream.graph.scope import Scope, api
 
@@ -21,12 +21,13 @@ class Quantiles:
     """`quantiles` returns of equal probability (Dabney et al. 2018, arXiv 1710.10044, section 4).
 
     Attributes:
-        noisy: its layer is `NoisyDense`.
+        noisy: its layer is `NoisyDense`; deviation: of its noise.
     """
 
     actions: int
     quantiles: int = 200
     noisy: bool = False
+    deviation: float = DEVIATION
 
     def __post_init__(self) -> None:
         if self.quantiles < 1:
@@ -44,7 +45,9 @@ class Quantiles:
     @api
     def output(self, scope: Scope, x: Array, noise: Array | None = None) -> Array:
         """x [B, F], noise [B, ...] -> returns [B, A, K]."""
-        y = drawn(dense(features=self.actions * self.quantiles, gain=1.0, noisy=self.noisy), scope, x, noise)
+        y = drawn(
+            dense(features=self.actions * self.quantiles, gain=1.0, noisy=self.noisy, deviation=self.deviation), scope, x, noise
+        )
         return scope.ops.reshape(y, (x.shape[0], self.actions, self.quantiles))
 
     @api

@@ -92,5 +92,5 @@ def project(ops: Ops, returns: Array, probability: Array, support: npt.NDArray[n
     """
     step = float(support[1]) - float(support[0])
     inside = ops.clip(returns, float(support[0]), float(support[-1]))
-    distance = ops.abs(inside[:, :, None] - ops.constant(support)) * (1.0 / step)  # [B, K, K]
+    distance = ops.abs((inside * (1.0 / step))[:, :, None] - ops.constant(support / np.float32(step)))  # [B, K, K]
     return ops.sum(probability[:, :, None] * ops.clip(1.0 - distance, 0.0, 1.0), axis=1)

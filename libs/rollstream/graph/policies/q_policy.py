@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from rollstream.graph.components.atoms import Atoms
 from rollstream.graph.components.dense import Dense
 from rollstream.graph.components.dueling import Dueling
 from rollstream.graph.components.image import Channels
-from rollstream.graph.components.noisy_dense import Layer, NoisyDense, dense, drawn, split_noise
+from rollstream.graph.components.noisy_dense import DEVIATION, Layer, NoisyDense, dense, drawn, split_noise
 from rollstream.graph.components.preprocessing import Preprocessing
 from rollstream.graph.components.quantiles import Quantiles
 from rollstream.graph.components.torso import Convolutions, Torso
@@ -56,7 +56,7 @@ class QPolicy:
         atoms, low, high: of the distribution: how many numbers an action has; and for c51, the range of returns.
         preprocessing: in front of the torso.
         noisy: the head's layers and the last hidden one (where there are two or more) are `NoisyDense`, for exploration; `act` and
-            losses draw, `greedy` and `q_values` without noise take the means.
+            losses draw, `greedy` and `q_values` without noise take the means. noise_deviation: at the start, see `NoisyDense`.
         tells_values: `act` also gives the columns `q_taken` and `q_max`, for whoever computes first priorities in actors.
     """
 
@@ -74,6 +74,7 @@ class QPolicy:
     high: float = 10.0
     preprocessing: Preprocessing | None = None
     noisy: bool = False
+    noise_deviation: float = DEVIATION
     tells_values: bool = False
 
     def __post_init__(self) -> None:
@@ -229,7 +230,7 @@ class QPolicy:
     def _noisy_hidden(self) -> NoisyDense | None:
         if not self.noisy or len(self.hidden) < 2:
             return None
-        return NoisyDense(features=self.hidden[-1], activation=self.activation)
+        return NoisyDense(features=self.hidden[-1], activation=self.activation, deviation=self.noise_deviation)
 
     @cached_property
     def _noise_sizes(self) -> tuple[int, ...]:
@@ -253,8 +254,9 @@ class QPolicy:
     @cached_property
     def _head(self) -> Layer | Dueling | Atoms | Quantiles:
         count = choices(self.action)
+        noise: dict[str, Any] = {"noisy": self.noisy, "deviation": self.noise_deviation}
         if self.distribution == "c51":
-            return Atoms(actions=count, atoms=self.atoms, low=self.low, high=self.high, dueling=self.dueling, noisy=self.noisy)
+            return Atoms(actions=count, atoms=self.atoms, low=self.low, high=self.high, dueling=self.dueling, **noise)
         if self.distribution == "quantile":
-            return Quantiles(actions=count, quantiles=self.atoms, noisy=self.noisy)
-        return Dueling(actions=count, noisy=self.noisy) if self.dueling else dense(features=count, gain=1.0, noisy=self.noisy)
+            return Quantiles(actions=count, quantiles=self.atoms, **noise)
+        return Dueling(actions=count, **noise) if self.dueling else dense(features=count, gain=1.0, **noise)
