@@ -15,8 +15,9 @@ import runpy
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 
-__all__ = ["hold", "leashed", "main"]
+__all__ = ["hold", "leashed", "main", "run_service"]
 
 PR_SET_PDEATHSIG = 1
 CHECK_EVERY_S = 1.0
@@ -53,9 +54,13 @@ def main() -> None:
     hold(int(sys.argv[1]))
     if sys.argv[2] != "-m":
         os.execv(sys.argv[2], sys.argv[2:])  # the kernel's leash survives it
-    module = sys.argv[3]
+    run_service(sys.argv[3], sys.argv[4:])
+
+
+def run_service(module: str, arguments: Sequence[str]) -> None:
+    """`python -m MODULE [ARGUMENTS...]`, in this process."""
     sys.path[0] = os.getcwd()  # noqa: PTH109  (as `python -m` has it, instead of the folder of this file; pathlib is slow to load)
-    sys.argv[:] = [module, *sys.argv[4:]]
+    sys.argv[:] = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

@@ -18,6 +18,7 @@ from rollstream.config import ExperimentSpec
 from rollstream_cli.allowed_modules import allowed_modules
 from rollstream_cli.cell.child import last_words
 from rollstream_cli.cell.local_cell import LocalCell
+from rollstream_cli.cell.nursery import Nursery
 from rollstream_cli.cell.roles import CellPlan
 from rollstream_cli.cell.state import CELL_FILE, CellState, hold_directory, write_state
 from rollstream_cli.errors import CellError, Interrupted
@@ -90,17 +91,19 @@ class CellSession:
         interrupts: Interrupts,
         kind: str,
         experiment: str = "",
+        nursery: Nursery | None = None,
         make_cell: Callable[..., LocalCell] = LocalCell,
     ) -> None:
         """
         Args:
             kind: of the cell, for `cell.json`.
             experiment: the run that the cell is for, when it is for one.
+            nursery: where the first processes of the cell may wait already.
             make_cell: tests pass a cell of stand-ins.
         """
         self.plan = plan
         self.inbox = Inbox()
-        self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed, on_death=self._member_died)
+        self.cell = make_cell(plan, clock=clock, on_failure=self._cell_failed, on_death=self._member_died, nursery=nursery)
         self._clock = clock
         self._interrupts = interrupts
         self._kind = kind

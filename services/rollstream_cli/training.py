@@ -29,6 +29,7 @@ from rollstream_cli.summary import with_usage
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rollstream_cli.cell.nursery import Nursery
     from rollstream_cli.progress import Progress
     from rollstream_cli.rest import Rest
     from rollstream_cli.usage import UsageSample
@@ -63,18 +64,28 @@ class Training:
     """One run, followed by the main thread."""
 
     def __init__(
-        self, plan: CellPlan, *, spec: ExperimentSpec, run_id: str, resumed: bool, console: Callable[[], Console], clock: Clock
+        self,
+        plan: CellPlan,
+        *,
+        spec: ExperimentSpec,
+        run_id: str,
+        resumed: bool,
+        nursery: Nursery,
+        console: Callable[[], Console],
+        clock: Clock,
     ) -> None:
         """
         Args:
             run_id: wanted id of the experiment.
             resumed: continue `run_id` when it is still open in the cell's data; otherwise submit `spec` under a new id.
+            nursery: where the first processes of the cell may wait already.
             console: where progress is shown; made when it is needed, which is after the processes have been started.
         """
         self._plan = plan
         self._spec = spec
         self._run_id = run_id
         self._resumed = resumed
+        self._nursery = nursery
         self._console = console
         self._clock = clock
         self._began_wall_s = 0.0
@@ -94,7 +105,14 @@ class Training:
             return self._in_cell(interrupts)
 
     def _in_cell(self, interrupts: Interrupts) -> RunOutcome:
-        session = CellSession(self._plan, clock=self._clock, interrupts=interrupts, kind="train", experiment=self._run_id)
+        session = CellSession(
+            self._plan,
+            clock=self._clock,
+            interrupts=interrupts,
+            kind="train",
+            experiment=self._run_id,
+            nursery=self._nursery,
+        )
         with ExitStack() as resources:
             resources.enter_context(session)
             from rollstream_cli.progress import make_progress

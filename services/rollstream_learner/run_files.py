@@ -25,17 +25,21 @@ class RunFiles:
         self._directory = directory
         self._on_trouble = on_trouble
         self._sinks: list[Sink] = []
+        self._later: list[Callable[[], Sink]] = []
         try:
             self._sinks.append(JsonLines(directory / "reports.jsonl"))
-            self._sinks.append(TensorBoard(directory / "tensorboard", clock=clock))
+            self._later.append(lambda: TensorBoard(directory / "tensorboard", clock=clock))
         except OSError as error:
             self._give_up(error)
 
     def write(self, report: Report) -> None:
-        """Append a report."""
+        """Append a report. TensorBoard is imported behind the first line of the first one, which need not wait for that."""
         try:
             for sink in self._sinks:
                 sink.write(report)
+            while self._later:
+                self._sinks.append(self._later.pop()())
+                self._sinks[-1].write(report)
         except OSError as error:
             self._give_up(error)
 
@@ -54,6 +58,7 @@ class RunFiles:
 
     def close(self) -> None:
         """Release the files."""
+        self._later.clear()
         sinks, self._sinks = self._sinks, []
         for sink in sinks:
             try:

@@ -125,7 +125,10 @@ class Stream(Generic[T_co]):
         )
 
     def report(self, *, every_s: float, name: str | None = None) -> Stream[Report]:
-        """The end of a flow: a report every `every_s` seconds (0: after every item) on all that happened since the last."""
+        """The end of a flow: a report every `every_s` seconds (0: after every item) on all that happened since the last.
+
+        The first update is told at once.
+        """
         require_at_least(0, every_s, what="every_s of report")
         return self._next("report", name=name, settings={"every_s": every_s}, gives="report")
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from rollstream.clock import Clock
 from rollstream_cli.cell.backoff import Backoff
+from rollstream_cli.cell.nursery import ForkedProcess, Nursery
 
 __all__ = ["Child", "ChildSpec", "last_words"]
 
@@ -58,10 +59,12 @@ class Child:
         clock: Clock,
         on_hopeless: Callable[[str], None],
         on_death: Callable[[str], None] = lambda _: None,
+        nursery: Nursery | None = None,
         deaths_allowed: int | None = 5,
     ) -> None:
         """
         Args:
+            nursery: where a process may wait already, which then is the first; None: the first is started like all others.
             on_hopeless: called once, with one message for a person, when the process cannot ever work.
             on_death: called with a sentence each time the process died and is going to be started again.
             deaths_allowed: so many deaths in a row, the last not by a signal from outside, are hopeless too; None: never.
@@ -71,11 +74,12 @@ class Child:
         self._clock = clock
         self._on_hopeless = on_hopeless
         self._on_death = on_death
+        self._nursery = nursery
         self._deaths_allowed = deaths_allowed
         self._backoff = Backoff()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._thread = threading.Thread(target=self._live, name=f"child-{spec.member}", daemon=True)
 
     def start(self) -> None:
@@ -152,8 +156,13 @@ class Child:
         log = self.spec.log
         if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
             log.replace(log.with_name(log.name + ".1"))
+        forked, self._nursery = self._nursery.take(self.spec.role) if self._nursery is not None else None, None
         with log.open("ab") as output:
             start = output.tell()
+            if forked is not None:
+                self._process = forked
+                forked.let_go(environment=self.spec.environment, log=log)
+                return start
             self._process = subprocess.Popen(
                 self.spec.command,
                 env=dict(self.spec.environment),

@@ -1,6 +1,6 @@
 """The supervisor of a cell on this machine: starts an embedded Redis and all services, keeps them alive, stops them in order.
 
-    start: server ─▶ learner, control, replay, actors (all at once; each retries until Redis and the others are there)
+    start: server ─▶ control, replay, learner, actors (all at once; each retries until Redis and the others are there)
     live:  a process that dies is started again; a process that can never work fails the cell; `rs:cell:wanted_actors` is obeyed
     stop:  actors ─▶ learner ─▶ replay ─▶ control ─▶ server; each gets SIGTERM, time to finish, then SIGKILL
 
@@ -19,6 +19,7 @@ from rollstream.errors import ConfigError, StoreUnavailable
 from rollstream.store import Address, Store, keys, parse_address
 from rollstream.store.experiments import Experiments
 from rollstream_cli.cell.child import Child, ChildSpec
+from rollstream_cli.cell.nursery import Nursery
 from rollstream_cli.cell.roles import ROLES, CellPlan, Role, command_of, environment_of
 from rollstream_cli.cell.server import KeptServer
 from rollstream_cli.cell.wanted import WantedActors
@@ -40,6 +41,7 @@ class LocalCell:
         on_failure: Callable[[str], None],
         on_death: Callable[[str], None] = lambda _: None,
         command: Callable[[Role], tuple[str, ...]] = command_of,
+        nursery: Nursery | None = None,
         redis_deadline_s: float = 5.0,
     ) -> None:
         """
@@ -48,6 +50,7 @@ class LocalCell:
                 stop itself then: its owner does.
             on_death: called with a sentence when a process died and is going to be started again.
             command: what runs a role; tests pass stand-ins.
+            nursery: where first processes may wait already; None: they are started like later ones.
             redis_deadline_s: how long an external Redis may take to answer before the start is given up.
         """
         self.plan = plan
@@ -59,6 +62,7 @@ class LocalCell:
         self._on_death = on_death
         self._gives_up = True
         self._command = command
+        self._nursery = nursery
         self._redis_deadline_s = redis_deadline_s
         self._lock = threading.Lock()
         self._children: dict[Role, list[Child]] = {role: [] for role in ROLES}
@@ -224,6 +228,7 @@ class LocalCell:
             clock=self._clock,
             on_hopeless=self._fail,
             on_death=self._on_death,
+            nursery=self._nursery,
         )
         if not self._gives_up:
             child.never_give_up()

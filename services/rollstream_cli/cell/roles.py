@@ -12,7 +12,7 @@ from rollstream_cli.leash import leashed
 __all__ = ["ROLES", "CellPlan", "Role", "command_of", "environment_of"]
 
 Role: TypeAlias = Literal["control", "replay", "learner", "actor"]
-ROLES: tuple[Role, ...] = ("learner", "control", "replay", "actor")
+ROLES: tuple[Role, ...] = ("control", "replay", "learner", "actor")
 """In the order of starting: what takes longest to start goes first."""
 
 ONE_THREAD: dict[str, str] = dict.fromkeys(

@@ -99,19 +99,27 @@ def train_in_cell(
 ) -> None:
     """Run `spec` in a cell of its own, or continue `run_id` there when `resumed`, and tell how it ended."""
     from rollstream.clock import SystemClock
+    from rollstream_cli.cell.nursery import Nursery
+    from rollstream_cli.cell.shared_imports import shared_imports
     from rollstream_cli.output import error_console
     from rollstream_cli.session import plan_cell, replay_shards_of
     from rollstream_cli.training import Training
 
-    plan = plan_cell(
-        cell_dir,
-        runs_dir=runs_dir,
-        actors=spec.actors,
-        replay_shards=replay_shards_of(spec),
-        environment_id=spec.environment.id,
-    )
-    training = Training(plan, spec=spec, run_id=run_id, resumed=resumed, console=error_console, clock=SystemClock())
-    _tell(training.run(), json_to=json_to)
+    replay_shards = replay_shards_of(spec)
+    with Nursery(shared_imports(spec)) as nursery:
+        nursery.prepare(control=1, replay=replay_shards, learner=1, actor=spec.actors)
+        plan = plan_cell(
+            cell_dir,
+            runs_dir=runs_dir,
+            actors=spec.actors,
+            replay_shards=replay_shards,
+            environment_id=spec.environment.id,
+        )
+        training = Training(
+            plan, spec=spec, run_id=run_id, resumed=resumed, nursery=nursery, console=error_console, clock=SystemClock()
+        )
+        outcome = training.run()
+    _tell(outcome, json_to=json_to)
 
 
 def _tell(outcome: RunOutcome, *, json_to: str | None) -> None:

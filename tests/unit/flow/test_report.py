@@ -15,13 +15,22 @@ def test_rates_are_over_the_time_since_the_last_report(rig: Any, batches: Any) -
         rig.learner.clock.advance(0.5)
         return batch
 
-    runner = rig.run(lambda stream: stream.for_each(update()).for_each(half_a_second).report(every_s=2), batches(9))
+    runner = rig.run(lambda stream: stream.for_each(update()).for_each(half_a_second).report(every_s=2), batches(10))
     reports = list(runner)
-    assert [report.env_steps for report in reports] == [16, 32]
-    assert [report.env_steps_per_s for report in reports] == [8.0, 8.0]
-    assert [report.updates_per_s for report in reports] == [2.0, 2.0]
-    assert [report.wall_s for report in reports] == [2.0, 4.0]
-    assert reports[-1].counters["env_steps_trained"] == 32
+    assert [report.env_steps for report in reports] == [4, 20, 36]
+    assert [report.env_steps_per_s for report in reports] == [8.0, 8.0, 8.0]
+    assert [report.updates_per_s for report in reports] == [2.0, 2.0, 2.0]
+    assert [report.wall_s for report in reports] == [0.5, 2.5, 4.5]
+    assert reports[-1].counters["env_steps_trained"] == 36
+
+
+def test_the_first_update_is_told_at_once_and_no_other(rig: Any, batches: Any) -> None:
+    reports = list(rig.run(lambda stream: stream.for_each(update()).report(every_s=1_000), batches(5)))
+    assert [report.updates for report in reports] == [1]
+
+
+def test_without_an_update_there_is_no_first_result(rig: Any, batches: Any) -> None:
+    assert list(rig.run(lambda stream: stream.report(every_s=1_000), batches(5))) == []
 
 
 def test_before_an_episode_has_ended_there_is_no_return(rig: Any, batches: Any) -> None:

@@ -14,7 +14,7 @@ __all__ = ["Reporting"]
 
 
 class Reporting(Operator):
-    """Uses up items, and tells from time to time what became of them.
+    """Uses up items, and tells from time to time what became of them; the first update at once.
 
     What is known to the flow is filled in; the run adds its name, its tables and its wall time from before a restart.
     """
@@ -33,7 +33,8 @@ class Reporting(Operator):
             if isinstance(parcel.item, Batch):
                 self.metrics.update(parcel.item.metrics)
             self.running.ledger.finish(parcel)
-            if self._elapsed_s() >= self.every_s:
+            first_result = self.number == 0 and self.running.side.updates() > 0
+            if first_result or self._elapsed_s() >= self.every_s:
                 yield self.passed(Parcel(self._report()))
 
     def state(self) -> dict[str, Any]:
