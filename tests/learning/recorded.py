@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 __all__ = [
     "cartpole",
+    "cartpole_astray",
+    "cartpole_leaving",
     "cartpole_mixed",
     "cartpole_noisy",
-    "cartpole_poor",
     "episodes_of",
     "mean_return",
     "pendulum",
@@ -37,6 +38,19 @@ def cartpole(*, random_share: float = 0.0, drift: float = 0.0) -> Control:
         x, x_dot, angle, angle_dot = observation.tolist()
         home = drift if drift else 0.02 * x + 0.06 * x_dot
         return int(home + angle + 0.3 * angle_dot > 0)
+
+    return control
+
+
+def cartpole_leaving(*, share: float) -> Control:
+    """The good controller, but in a share of the steps one that leads off the track on the side where the cart is; both with a tenth of
+    random pushes."""
+    good, right, left = cartpole(random_share=0.1), cartpole(random_share=0.1, drift=0.2), cartpole(random_share=0.1, drift=-0.2)
+
+    def control(observation: npt.NDArray[Any], generator: np.random.Generator) -> Any:
+        if generator.random() >= share:
+            return good(observation, generator)
+        return (left if observation[0] < 0 else right)(observation, generator)
 
     return control
 
@@ -93,10 +107,10 @@ def cartpole_mixed(folder: Path) -> dict[str, Any]:
     return _saved(folder / "cartpole_mixed.npz", episodes_of("CartPole-v1", plays, seed=0))
 
 
-def cartpole_poor(folder: Path) -> dict[str, Any]:
-    """CartPole-v1: six of seven episodes are nearly random; their mean return is 96."""
-    plays = [(cartpole(random_share=0.9), 240), (cartpole(random_share=0.3), 40)]
-    return _saved(folder / "cartpole_poor.npz", episodes_of("CartPole-v1", plays, seed=0))
+def cartpole_astray(folder: Path) -> dict[str, Any]:
+    """CartPole-v1: in every state three of four actions are those of a controller that leaves the track on the nearer side, so whoever
+    does what is done most often leaves it too. The mean return is 119."""
+    return _saved(folder / "cartpole_astray.npz", episodes_of("CartPole-v1", [(cartpole_leaving(share=0.75), 100)], seed=0))
 
 
 def pendulum_mixed(folder: Path) -> dict[str, Any]:

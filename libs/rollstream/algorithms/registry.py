@@ -235,6 +235,7 @@ ALGORITHMS = {
             summary="twin delayed deterministic policy gradient (Fujimoto et al. 2018)",
             spaces="Boxes with bounds; any observations",
             policy="off-policy",
+            status="proven",
         ),
         Algorithm(
             name="ddpg",
@@ -245,6 +246,7 @@ ALGORITHMS = {
             summary="deep deterministic policy gradient (Lillicrap et al. 2016)",
             spaces="Boxes with bounds; any observations",
             policy="off-policy",
+            status="proven",
         ),
         Algorithm(
             name="bc",
