@@ -31,8 +31,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    def monotonic_s(self) -> float:
-        return time.perf_counter()
+    monotonic_s = staticmethod(time.perf_counter)
 
     def wall_s(self) -> float:
         return time.time()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rollstream.errors import DeadlineExceeded
+from rollstream.flow.bell import Bell
 from rollstream.flow.ledger import Parcel
 from rollstream.flow.meter import Meter
 from rollstream.flow.node import Node
@@ -34,7 +36,8 @@ class Channel:
         self._name = name
         self._deadline_s = deadline_s
         self._parcels: deque[Parcel] = deque()
-        self._changed = threading.Condition()
+        self._putting = threading.Lock()
+        self._bell = Bell()
         self._writers = 0
         self._reader_gone = False
         self._closed = False
@@ -65,49 +68,52 @@ class Channel:
         """
         if not self.has_room():
             self._wait_for_room(node, meter)
-        with self._changed:
+        parcels = self._parcels
+        with self._putting:  # a reader that leaves meanwhile sees the parcel, or the writer sees that it left
             if self._reader_gone or self._closed:
                 return False
-            self._parcels.append(parcel)
-            meter.depth_items = len(self._parcels)
-            self._changed.notify_all()
-            return True
+            parcels.append(parcel)
+        meter.depth_items = len(parcels)
+        self._bell.ring()
+        return True
 
     def get(self, node: Node, meter: Meter) -> Parcel | None:
         """Wait for the next parcel; None when there will be none."""
-        while self._drive is not None and not self.has_items() and self._drive():
-            continue
-        if not self.has_items():
-            self._wait_for_items(node, meter)
-        with self._changed:
-            if self._closed or not self._parcels:
-                return None
-            self._taken += 1
-            parcel = self._parcels.popleft()
-            meter.depth_items = len(self._parcels)
-            self._changed.notify_all()
-            return parcel
+        parcels = self._parcels
+        while not parcels and not self._is_over():
+            if self._drive is None or not self._drive():
+                self._wait_for_items(node, meter)
+                break
+        if self._closed:
+            return None
+        try:
+            parcel = parcels.popleft()
+        except IndexError:  # over, or left meanwhile by another thread
+            return None
+        self._taken += 1
+        meter.depth_items = len(parcels)
+        self._bell.ring()
+        return parcel
 
     def writer_ended(self) -> None:
         """One of those who fill the channel has ended; after the last, `get` gives what is left and ends."""
-        with self._changed:
+        with self._putting:
             self._writers -= 1
-            self._changed.notify_all()
+        self._bell.ring()
 
     def reader_ended(self) -> None:
         """Nobody takes anything any more: those who fill the channel end, and what is in it has gone its way."""
-        with self._changed:
+        with self._putting:
             self._reader_gone = True
-            left, self._parcels = self._parcels, deque()
-            self._changed.notify_all()
-        for parcel in left:
-            self._running.ledger.finish(parcel)
+        self._bell.ring()
+        with suppress(IndexError):
+            while True:
+                self._running.ledger.finish(self._parcels.popleft())
 
     def close(self) -> None:
         """The flow ends: nobody waits any longer."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._closed = True
+        self._bell.ring()
 
     def _is_over(self) -> bool:
         return self._closed or self._writers <= 0
@@ -121,7 +127,7 @@ class Channel:
             )
         with running.waits(node, meter, f"room in queue {self._name}") as waiting:
             taken, since_s = self._taken, running.side.clock.monotonic_s()
-            while not self._wait(self.has_room) and not running.stopping():
+            while not self._bell.wait_for(self.has_room, SLICE_S) and not running.stopping():
                 waiting.look_up()
                 now_s = running.side.clock.monotonic_s()
                 if self._taken != taken:
@@ -135,9 +141,5 @@ class Channel:
     def _wait_for_items(self, node: Node, meter: Meter) -> None:
         running = self._running
         with running.waits(node, meter, f"items of queue {self._name}") as waiting:
-            while not self._wait(self.has_items) and not running.stopping():
+            while not self._bell.wait_for(self.has_items, SLICE_S) and not running.stopping():
                 waiting.look_up()
-
-    def _wait(self, condition: Callable[[], bool]) -> bool:
-        with self._changed:
-            return self._changed.wait_for(condition, SLICE_S)

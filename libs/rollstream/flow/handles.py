@@ -91,18 +91,18 @@ class TableHandle:
 class LearnerHandle:
     """The learner of an experiment: its verbs as steps."""
 
-    def update(self, *, policy: str = "") -> Step:
+    def update(self, *, policy: str = "") -> Step[Batch, Batch]:
         """Update the weights (of `policy`, where there are several) with every batch."""
         return update(policy)
 
-    def publish(self, *, every_updates: int = 1) -> Step:
+    def publish(self, *, every_updates: int = 1) -> Step[Batch, Batch]:
         """Publish the weights once `every_updates` updates have passed since the last time."""
         return publish(every_updates=every_updates)
 
-    def sync_target(self, *, every_updates: int, policy: str = "") -> Step:
+    def sync_target(self, *, every_updates: int, policy: str = "") -> Step[Batch, Batch]:
         """Copy the weights (of `policy`) to the target network once `every_updates` updates have passed since the last time."""
         return sync_target(every_updates=every_updates, policy=policy)
 
-    def evaluate(self, *, every_updates: int, episodes: int) -> Step:
+    def evaluate(self, *, every_updates: int, episodes: int) -> Step[Batch, Batch]:
         """Play `episodes` greedy episodes once `every_updates` updates have passed since the last time; for flows without actors."""
         return evaluate(every_updates=every_updates, episodes=episodes)

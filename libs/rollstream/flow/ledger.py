@@ -15,28 +15,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from rollstream.flow.step import Settles
-from rollstream.metrics import Counters
+from rollstream.metrics import Counters, counter_key
 
 __all__ = ["Ledger", "Parcel", "Receipt"]
 
 SAMPLED, TRAINED, STORED, DROPPED = "env_steps_sampled", "env_steps_trained", "env_steps_stored", "env_steps_dropped"
+NOT_TRAINED = counter_key(DROPPED, "not_trained")
 
 
-@dataclass(slots=True, eq=False)
-class Receipt:
-    """Messages that wait for their acknowledgement, and how many parcels still hold something of them."""
+class Receipt(msgspec.Struct, eq=False):
+    """Messages that wait for their acknowledgement (`acknowledge(*messages)`), and how many parcels still hold something of them."""
 
-    acknowledge: Callable[[], None]
+    acknowledge: Callable[..., None]
+    messages: Sequence[Any]
     holders: int = 1
 
 
-@dataclass(slots=True, eq=False)
-class Parcel:
-    """An item under way: what it is, environment steps not accounted for yet, and the messages it came from."""
+class Parcel(msgspec.Struct, eq=False):
+    """An item under way: what it is, environment steps not accounted for yet, and the messages it came from.
+
+    A `Struct`, since making one is most of what many operators do.
+    """
 
     item: Any
     env_steps: int = 0
@@ -57,15 +61,18 @@ class Ledger:
         with self._lock:
             return self._in_flight
 
-    def admit(self, item: Any, *, env_steps: int, stored: bool, acknowledge: Callable[[], None] | None) -> Parcel:
+    def admit(
+        self, item: Any, env_steps: int, *, stored: bool, acknowledge: Callable[..., None], messages: Sequence[Any]
+    ) -> Parcel:
         """A parcel for an item that enters the flow. `stored`: its rows lie in a table already, only counts travel on."""
         self._counters.add(SAMPLED, env_steps)
         if stored:
             self._counters.add(STORED, env_steps)
             env_steps = 0
-        with self._lock:
-            self._in_flight += env_steps
-        return Parcel(item, env_steps, () if acknowledge is None else (Receipt(acknowledge),))
+        else:
+            with self._lock:
+                self._in_flight += env_steps
+        return Parcel(item, env_steps, (Receipt(acknowledge, messages),))
 
     def count_dropped(self, env_steps: int, *, reason: str) -> None:
         """Environment steps that were dropped before they could enter: sampled and dropped."""
@@ -75,17 +82,19 @@ class Ledger:
 
     def settle(self, parcel: Parcel, how: Settles) -> None:
         """The parcel's environment steps are done with; the item may travel on."""
-        self._leave(parcel, TRAINED if how == "trained" else STORED, reason="")
+        self._leave(parcel, TRAINED if how == "trained" else STORED)
 
     def drop(self, parcel: Parcel, *, reason: str) -> None:
         """The item goes no further."""
-        self._leave(parcel, DROPPED, reason=reason)
+        self._leave(parcel, counter_key(DROPPED, reason))
         self._give_back(parcel)
 
     def finish(self, parcel: Parcel) -> None:
         """The item passed the end of its branch."""
-        self._leave(parcel, DROPPED, reason="not_trained")
-        self._give_back(parcel)
+        if parcel.env_steps:
+            self._leave(parcel, NOT_TRAINED)
+        if parcel.receipts:
+            self._give_back(parcel)
 
     def absorb(self, parcel: Parcel) -> None:
         """The item now lies in a buffer that is part of the checkpoint: acknowledge, keep its environment steps in flight."""
@@ -93,6 +102,8 @@ class Ledger:
 
     def merge(self, item: Any, parcels: Sequence[Parcel]) -> Parcel:
         """One parcel in place of several."""
+        if len(parcels) == 1:
+            return Parcel(item, parcels[0].env_steps, parcels[0].receipts)
         receipts = tuple(receipt for parcel in parcels for receipt in parcel.receipts)
         return Parcel(item, sum(parcel.env_steps for parcel in parcels), receipts)
 
@@ -104,7 +115,8 @@ class Ledger:
     def copies(self, parcel: Parcel, count: int, *, counted: int) -> list[Parcel]:
         """`count` parcels of the same item; the one numbered `counted` has its environment steps."""
         self._held_by(parcel, count)
-        made = [Parcel(parcel.item, 0, parcel.receipts) for _ in range(count)]
+        item, receipts = parcel.item, parcel.receipts
+        made = [Parcel(item, 0, receipts) for _ in range(count)]
         made[counted].env_steps = parcel.env_steps
         return made
 
@@ -130,22 +142,22 @@ class Ledger:
                 for receipt in parcel.receipts:
                     receipt.holders += holders - 1
 
-    def _leave(self, parcel: Parcel, counter: str, *, reason: str) -> None:
-        if parcel.env_steps:
-            with self._lock:
-                self._in_flight -= parcel.env_steps
-                self._counters.add(counter, parcel.env_steps, reason=reason)
+    def _leave(self, parcel: Parcel, counter: str) -> None:
+        """The parcel's environment steps are from now on what `counter` says."""
+        env_steps = parcel.env_steps
+        if env_steps:
             parcel.env_steps = 0
+            with self._lock:
+                self._in_flight -= env_steps
+                self._counters.add(counter, env_steps)
 
     def _give_back(self, parcel: Parcel) -> None:
-        if not parcel.receipts:
-            return
-        done: list[Receipt] = []
-        with self._lock:
-            for receipt in parcel.receipts:
-                receipt.holders -= 1
-                if receipt.holders == 0:
-                    done.append(receipt)
-        parcel.receipts = ()
-        for receipt in done:
-            receipt.acknowledge()
+        """Acknowledge the messages of which no other parcel holds anything."""
+        receipts, parcel.receipts = parcel.receipts, ()
+        for receipt in receipts:
+            if receipt.holders > 1:  # else nobody but this parcel can change it
+                with self._lock:
+                    receipt.holders -= 1
+                    if receipt.holders:
+                        continue
+            receipt.acknowledge(*receipt.messages)

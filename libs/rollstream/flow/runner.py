@@ -44,6 +44,7 @@ class Runner:
             if node.where == "learner":
                 self._operators[node.name] = self._operator(node)
         self._root = self._operators[self.description.root.name]
+        self._finish = self._running.ledger.finish
         self._chain: Iterator[Parcel] | None = None
         self._closed = False
         self._rates = Rates(side.clock, self._running.meters)
@@ -77,7 +78,7 @@ class Runner:
             if isinstance(error, FlowError):
                 raise error.with_traceback(None) from error.__cause__
             raise
-        self._running.ledger.finish(parcel)
+        self._finish(parcel)
         return parcel.item
 
     @property
@@ -131,7 +132,7 @@ class Runner:
         if self._closed:
             return
         self._closed = True
-        self._running.closing.set()
+        self._running.closing = True
         for operator in self._operators.values():
             operator.wake()
         for operator in self._operators.values():

@@ -28,6 +28,12 @@ SLICE_S = 0.5
 """Longest single wait on something outside the process: how late a stop or a dead actor may be noticed."""
 
 
+class _Local(threading.local):
+    """What each thread of a flow knows of itself."""
+
+    gate: threading.Lock | None = None
+
+
 class Running:
     """One running flow."""
 
@@ -38,8 +44,9 @@ class Running:
         self.meters: dict[str, Meter] = {node.name: Meter() for node in nodes}
         self.ledger = Ledger(side.counters)
         self.tally = Tally()
-        self.closing = threading.Event()
-        self._local = threading.local()
+        self.closing = False
+        self._stop_is_set = side.stop.is_set
+        self._local = _Local()
         self._gates: list[threading.Lock] = []
         self._queues: list[BoundedQueue] = []
         self._channels: dict[str, Channel] = {}
@@ -50,7 +57,7 @@ class Running:
         """Whether sources shall end. Raises what another thread of the flow failed with."""
         if self._failure is not None:
             raise self._failure
-        return self.closing.is_set() or self.side.stop.is_set()
+        return self.closing or self._stop_is_set()
 
     def fail(self, error: BaseException) -> None:
         """Another thread failed: whoever waits at a queue wakes up, and the puller raises `error`. The first one counts."""
@@ -80,7 +87,7 @@ class Running:
 
     def open_gate(self) -> AbstractContextManager[None]:
         """The calling thread waits for another thread of the flow as long as the context lasts."""
-        return _opened(getattr(self._local, "gate", None))
+        return _opened(self._local.gate)
 
     def make_gate(self) -> threading.Lock:
         """A gate for a new thread."""
@@ -94,18 +101,31 @@ class Running:
         return _behind(gate, self._local)
 
     def waits(self, node: Node, meter: Meter, what: str) -> Waiting:
-        """The calling thread waits for `what` as long as the context lasts; its gate is open meanwhile."""
+        """The calling thread waits for `what` as long as the context lasts; its gate is open meanwhile.
+
+        One and the same can be entered again and again, by one thread at a time.
+        """
         return Waiting(self, node, meter, what)
 
     def take(self, queue: BoundedQueue, node: Node, meter: Meter, what: str) -> Parcel | None:
         """Wait for the next parcel of `queue`; None when there will be none."""
-        if not queue:
+        parcels = queue.parcels
+        if not parcels:
             with self.waits(node, meter, what) as waiting:
                 while not queue.wait(timeout_s=SLICE_S):
                     waiting.look_up()
         parcel = queue.get()
-        meter.depth_items = len(queue)
+        meter.depth_items = len(parcels)
         return parcel
+
+    def put(self, queue: BoundedQueue, parcel: Parcel, meter: Meter) -> bool:
+        """Wait for room in `queue`, with the calling thread's gate open, and put `parcel` in; False when nobody wants it."""
+        taken = queue.offer(parcel)
+        if not taken:
+            with self.open_gate():
+                taken = queue.put(parcel)
+        meter.depth_items = len(queue.parcels)
+        return taken
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -146,28 +166,29 @@ def _opened(gate: threading.Lock | None) -> Iterator[None]:
 class Waiting:
     """A wait: recorded on the meter and on the learner's side, with the thread's gate open."""
 
-    __slots__ = ("_began_s", "_gate", "_meter", "_node", "_outer", "_running", "_what")
+    __slots__ = ("_began_s", "_gate", "_local", "_meter", "_now_s", "_owner", "_recorded", "_what")
 
     def __init__(self, running: Running, node: Node, meter: Meter, what: str) -> None:
-        self._running = running
-        self._node = node
+        self._local = running._local
+        self._owner = running.owner
+        self._recorded = running.side.waits(node.name, what)
         self._meter = meter
         self._what = what
+        self._now_s = running.side.clock.monotonic_s
 
     def __enter__(self) -> Waiting:
-        self._gate = getattr(self._running._local, "gate", None)
-        self._began_s = self._running.side.clock.monotonic_s()
-        self._meter.waits_for = self._what
-        self._meter.waits_since_s = self._began_s
-        self._outer = self._running.side.waits(self._node.name, self._what)
-        self._outer.__enter__()
-        if self._gate is not None:
-            self._gate.release()
+        meter = self._meter
+        meter.waits_for = self._what
+        meter.waits_since_s = self._began_s = self._now_s()
+        self._recorded.__enter__()
+        self._gate = gate = self._local.gate
+        if gate is not None:
+            gate.release()
         return self
 
     def look_up(self) -> None:
         """Call it from the loop that waits, every `SLICE_S`. What the owner does now is no part of the wait."""
-        owner = self._running.owner
+        owner = self._owner
         if owner is None or self._gate is not None or not owner.wants():
             return
         self.__exit__(None, None, None)
@@ -179,7 +200,8 @@ class Waiting:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._gate is not None:
             self._gate.acquire()
-        self._outer.__exit__(kind, error, trace)
-        self._meter.waited_for = self._what
-        self._meter.waits_for = ""
-        self._meter.waited_s += self._running.side.clock.monotonic_s() - self._began_s
+        self._recorded.__exit__(kind, error, trace)
+        meter = self._meter
+        meter.waited_for = self._what
+        meter.waits_for = ""
+        meter.waited_s += self._now_s() - self._began_s

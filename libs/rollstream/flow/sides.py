@@ -185,7 +185,10 @@ class LearnerSide(Protocol):
         ...
 
     def waits(self, who: str, what: str) -> AbstractContextManager[Any]:
-        """Record that the operator `who` waits for `what` as long as the context lasts. There are few different texts."""
+        """Record that the operator `who` waits for `what` as long as the context lasts. There are few different texts.
+
+        The context is entered again for each of these waits, by one thread at a time.
+        """
         ...
 
 

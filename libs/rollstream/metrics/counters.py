@@ -60,7 +60,7 @@ class Counters:
             raise ConfigError(
                 f"counter {counter_key(name, reason)} only grows, got {amount}; count the opposite under its own name"
             )
-        key = counter_key(name, reason)
+        key = counter_key(name, reason) if reason else name
         with self._lock:
             self._values[key] = self._values.get(key, 0) + int(amount)
 

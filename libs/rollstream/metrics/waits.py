@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import TracebackType
 
 from rollstream.clock import Clock
 
@@ -106,19 +106,23 @@ class Waits:
         self._now: set[Wait] = set()
         self._ended: dict[tuple[str, str], _Total] = {}
 
-    @contextmanager
-    def waiting(self, *, who: str, for_whom: str) -> Iterator[Wait]:
-        """Say that `who` waits for `for_whom` while the block runs."""
+    def waiting(self, *, who: str, for_whom: str) -> AbstractContextManager[Wait]:
+        """Say that `who` waits for `for_whom` while the block runs. When it has ended, it can be entered again, for the next wait."""
+        return _Block(self, who, for_whom)
+
+    def begin(self, *, who: str, for_whom: str) -> Wait:
+        """A wait begins now; `end` it."""
         wait = Wait(self._clock, who=who, for_whom=for_whom)
         with self._lock:
             self._now.add(wait)
-        try:
-            yield wait
-        finally:
-            waited_s = wait._end()
-            with self._lock:
-                self._now.discard(wait)
-                self._ended.setdefault((who, for_whom), _Total()).add(waited_s)
+        return wait
+
+    def end(self, wait: Wait) -> None:
+        """It is over, and counts."""
+        waited_s = wait._end()
+        with self._lock:
+            self._now.discard(wait)
+            self._ended.setdefault((wait.who, wait.for_whom), _Total()).add(waited_s)
 
     def check(self) -> None:
         """Log the waits that have become long. A service calls it with its heartbeat, so that a stuck loop is told of too."""
@@ -147,3 +151,21 @@ class Waits:
             for (who, for_whom), (waits, total_s, longest_s) in summed.items()
         ]
         return tuple(sorted(found, key=lambda total: -total.total_s))
+
+
+class _Block:
+    """The block of a `with` that waits; a class, since a flow enters one for every message."""
+
+    __slots__ = ("_for_whom", "_wait", "_waits", "_who")
+
+    def __init__(self, waits: Waits, who: str, for_whom: str) -> None:
+        self._waits = waits
+        self._who = who
+        self._for_whom = for_whom
+
+    def __enter__(self) -> Wait:
+        self._wait = self._waits.begin(who=self._who, for_whom=self._for_whom)
+        return self._wait
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._waits.end(self._wait)

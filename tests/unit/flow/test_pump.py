@@ -46,7 +46,7 @@ def test_a_full_queue_holds_its_writer_until_there_is_room() -> None:
     assert first is not None
     assert second is not None
     assert (first.item, second.item) == ("first", "second")
-    assert len(queue) == 0
+    assert not queue.parcels
 
 
 def test_a_thread_that_does_not_end_is_named() -> None:

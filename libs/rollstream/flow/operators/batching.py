@@ -24,18 +24,22 @@ class Batching(Operator):
         self.steps = int(self.node.settings["steps"] or 1)
 
     def parcels(self) -> Iterator[Parcel]:
+        held_steps = sum(item.env_steps for item in self.held.items)
         for parcel in self.inputs[0].parcels():
-            if not isinstance(parcel.item, Batch):
+            item = parcel.item
+            if not isinstance(item, Batch):
                 raise broken(
                     self.node,
-                    f"joins batches, got a {type(parcel.item).__name__}; convert it before, or use window(items=...)",
+                    f"joins batches, got a {type(item).__name__}; convert it before, or use window(items=...)",
                 )
             self.held.add(parcel)
-            if sum(item.env_steps for item in self.held.items) < self.steps:
+            held_steps += item.env_steps
+            if held_steps < self.steps:
                 self.held.keep(parcel)
             else:
+                held_steps = 0
                 yield self._joined()
-        if self.held.items and not self.running.stopping():
+        if self.held and not self.running.stopping():
             yield self._joined()
 
     def state(self) -> dict[str, Any]:

@@ -21,18 +21,19 @@ class BoundStep:
         assert node.step is not None
         self.step: Step = node.step
         self._node = node
-        self._clock = running.side.clock
+        self._now_s = running.side.clock.monotonic_s
         self._meter = meter
         self._bound = node.step.bind(running.side)
 
     def __call__(self, item: Any) -> Any:
         """The step's result for `item`; a `FlowError` with the user's exception as its cause when it raises."""
-        began_s = self._clock.monotonic_s()
+        now_s = self._now_s
+        began_s = now_s()
         try:
             result = self._bound(item)
         except Exception as error:
             raise_at_operator(error, self._node)
-        self._meter.busy_s += self._clock.monotonic_s() - began_s
+        self._meter.busy_s += now_s() - began_s
         return result
 
     def state(self) -> dict[str, Any]:

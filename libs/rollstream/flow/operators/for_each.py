@@ -19,18 +19,20 @@ class ForEach(Operator):
 
     def prepare(self) -> None:
         self.step = BoundStep(self.node, self.running, self.meter)
-        self.settles = self.step.step.settles
 
     def parcels(self) -> Iterator[Parcel]:
+        step, settles, tells_episodes = self.step, self.step.step.settles, self.step.step.tells_episodes
         for parcel in self.inputs[0].parcels():
-            result = self.step(parcel.item)
-            require_conserved(self.node, parcel.item, result)
-            if self.settles is not None:
-                self.running.ledger.settle(parcel, self.settles)
-            if self.settles == "trained" and isinstance(parcel.item, Batch):
-                self._note_lag(parcel.item)
-            parcel.item = result
-            if self.step.step.tells_episodes and len(result.episodes):
+            item = parcel.item
+            result = step(item)
+            if result is not item:
+                require_conserved(self.node, item, result)
+                parcel.item = result
+            if settles is not None:
+                self.running.ledger.settle(parcel, settles)
+                if settles == "trained" and isinstance(item, Batch):
+                    self._note_lag(item)
+            if tells_episodes and len(result.episodes):
                 self.running.tally.episodes_ended(result.episodes)
                 self.running.side.counters.add("episodes", len(result.episodes))
             yield self.passed(parcel)

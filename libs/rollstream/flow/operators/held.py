@@ -19,6 +19,9 @@ class Held:
         self._operator = operator
         self._parcels: list[Parcel] = []
 
+    def __len__(self) -> int:
+        return len(self._parcels)
+
     @property
     def items(self) -> list[Any]:
         return [parcel.item for parcel in self._parcels]

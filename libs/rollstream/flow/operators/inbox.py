@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from rollstream.clock import Deadline
 from rollstream.errors import SchemaMismatch
@@ -32,8 +31,10 @@ class Inbox:
         self._running = running
         self._meter = meter
         self._edge = gather_edge(node)
+        self._stored = self._edge.stored
         self._what = f"messages on edge {self._edge.name}"
         self._source = running.side.messages(self._edge.name, in_flight=self._edge.in_flight)
+        self._wait = running.waits(node, meter, self._what)
 
     def ready(self) -> bool:
         """Whether `receive` would not have to wait."""
@@ -54,48 +55,45 @@ class Inbox:
     ) -> Batch | None:
         """The next message. None when the flow stops; of a round (`gathered`) also when nobody `expected` is left to complete it,
         or when `deadline` has passed."""
-        running, meter = self._running, self._meter
-        with running.waits(self._node, meter, self._what) as waiting:
-            while not running.stopping():
+        stopping = self._running.stopping
+        with self._wait as waiting:
+            while not stopping():
                 waiting.look_up()
-                message = self._next(SLICE_S if deadline is None else min(SLICE_S, deadline.remaining_s()))
+                try:
+                    message = self._source.next(SLICE_S if deadline is None else min(SLICE_S, deadline.remaining_s()))
+                except Exception as error:
+                    raise_at_operator(error, self._node)
                 if message is not None:
                     return message
                 missing = self.missing(gathered, expected) if expected else self.live_actors()
                 if gathered and (not missing or (deadline is not None and deadline.passed())):
                     return None
-                meter.waits_for = f"{self._what} of {', '.join(sorted(missing)) or 'any actor'}"
+                self._meter.waits_for = f"{self._what} of {', '.join(sorted(missing)) or 'any actor'}"
         return None
 
     def admit(self, messages: Sequence[Batch]) -> Parcel:
         """One item of one or more messages, which are acknowledged when it has been used."""
         try:
-            joined = join_batches([_without_told(message) for message in messages])
+            joined = join_batches(messages)
         except SchemaMismatch as error:
             raise_at_operator(error, self._node)
         for message in messages:
-            self._note(message)
+            if message.metrics or len(message.episodes.returns):
+                self._note(message)
+        if joined.metrics:
+            joined = _without_told(joined)
         return self._running.ledger.admit(
-            joined,
-            env_steps=joined.env_steps,
-            stored=self._edge.stored,
-            acknowledge=partial(self._source.ack, *messages),
+            joined, joined.env_steps, stored=self._stored, acknowledge=self._source.ack, messages=messages
         )
 
     def refuse(self, message: Batch, *, reason: str) -> None:
         """Drop a message, count it, let its actor go on. Rows that lie in a table already still count as stored."""
-        if self._edge.stored:
+        if self._stored:
             self._running.ledger.finish(self.admit([message]))
         else:
             self._note(message)
             self._running.ledger.count_dropped(message.env_steps, reason=reason)
             self._source.ack(message)
-
-    def _next(self, timeout_s: float) -> Batch | None:
-        try:
-            return self._source.next(timeout_s)
-        except Exception as error:
-            raise_at_operator(error, self._node)
 
     def _note(self, message: Batch) -> None:
         """Take up what a message tells beside its rows: episodes, and environment steps that its actor dropped.
@@ -119,7 +117,5 @@ class Inbox:
 
 def _without_told(message: Batch) -> Batch:
     """`message` without the metrics that `_note` has taken up."""
-    if not message.metrics:
-        return message
     kept = {name: value for name, value in message.metrics.items() if not name.startswith((DROPPED_METRIC, AGENT_STEPS_METRIC))}
     return message if len(kept) == len(message.metrics) else replace(message, metrics=kept)

@@ -66,6 +66,7 @@ class Operator(Protocol):
 
     def passed(self, parcel: Parcel) -> Parcel:
         """`parcel`, counted as one that came out of this node."""
-        self.meter.items += 1
-        self.meter.env_steps += getattr(parcel.item, "env_steps", 0)
+        meter = self.meter
+        meter.items += 1
+        meter.env_steps += getattr(parcel.item, "env_steps", 0)
         return parcel

@@ -46,10 +46,4 @@ class Prefetch(Operator):
         self.pump.join()
 
     def _put(self, parcel: Parcel) -> bool:
-        if len(self.queue) < self.queue.bound_items:  # nobody else puts anything in, so there is nothing to wait for
-            taken = self.queue.put(parcel)
-        else:
-            with self.running.open_gate():
-                taken = self.queue.put(parcel)
-        self.meter.depth_items = len(self.queue)
-        return taken
+        return self.running.put(self.queue, parcel, self.meter)

@@ -10,7 +10,7 @@ as_ready, several emitted             thread ── a ──╮
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -76,14 +76,16 @@ class Union(Operator):
     def _in_turn(self) -> Iterator[Parcel]:
         self.branches = [iter(before.parcels()) for before in self.inputs]
         self._drive_queues()
-        left = set(range(len(self.branches)))
+        branches, emits, inline, finish = self.branches, self.emits, self.running.inline, self.running.ledger.finish
+        left = set(range(len(branches)))
+        emitted = sum(emits)
         passed_over, due = 0, self._due()
-        while any(self.emits[index] for index in left):
+        while emitted:
             index = self.branch
-            if index not in left or self.used >= due:
+            if self.used >= due or index not in left:
                 due = self._next_branch()
                 continue
-            if self.running.inline and not self.inputs[index].ready():
+            if inline and not self.inputs[index].ready():
                 due = self._next_branch()
                 passed_over += 1
                 if passed_over >= len(left):
@@ -93,31 +95,29 @@ class Union(Operator):
                     passed_over = 0
                 continue
             passed_over = 0
-            parcel = next(self.branches[index], None)
-            for other, out in self._driven():
-                if self.emits[other]:
-                    yield self.passed(out)
-                else:
-                    self.running.ledger.finish(out)
+            parcel = next(branches[index], None)
+            if self.driven:  # to fill a queue, other branches were driven meanwhile: what came out of them
+                driven, self.driven = self.driven, []
+                for other, out in driven:
+                    if emits[other]:
+                        yield self.passed(out)
+                    else:
+                        finish(out)
             if parcel is None:
                 left.discard(index)
+                emitted -= emits[index]
                 continue
             self.used += 1
-            if self.emits[index]:
+            if emits[index]:
                 yield self.passed(parcel)
             else:
-                self.running.ledger.finish(parcel)
-
-    def _driven(self) -> Sequence[tuple[int, Parcel]]:
-        """What came out of branches that were driven meanwhile to fill a queue."""
-        if not self.driven:
-            return ()
-        driven, self.driven = self.driven, []
-        return driven
+                finish(parcel)
 
     def _due(self) -> int:
         """Items of the present branch in this turn: a running remainder, so that fractions come out even over many turns."""
         weight = self.weights[self.branch]
+        if weight.is_integer():
+            return int(weight)
         return math.floor((self.turn + 1) * weight + ROUNDING) - math.floor(self.turn * weight + ROUNDING)
 
     def _next_branch(self) -> int:
@@ -206,10 +206,7 @@ class Union(Operator):
         return True
 
     def _put(self, parcel: Parcel) -> bool:
-        with self.running.open_gate():
-            taken = self.queue.put(parcel)
-        self.meter.depth_items = len(self.queue)
-        return taken
+        return self.running.put(self.queue, parcel, self.meter)
 
 
 def _nothing_more() -> None:

@@ -22,11 +22,11 @@ class Window(Operator):
     def parcels(self) -> Iterator[Parcel]:
         for parcel in self.inputs[0].parcels():
             self.held.add(parcel)
-            if len(self.held.items) < self.items:
+            if len(self.held) < self.items:
                 self.held.keep(parcel)
             else:
                 yield self.passed(self.held.leave_as(tuple(self.held.items)))
-        if self.held.items and not self.running.stopping():
+        if self.held and not self.running.stopping():
             yield self.passed(self.held.leave_as(tuple(self.held.items)))
 
     def state(self) -> dict[str, Any]:
