@@ -68,6 +68,10 @@ def inferred(actors: Actors, learner: LearnerHandle, table: TableHandle) -> Stre
     assert_type(stream.for_each(COUNTING), Stream[int])
     assert_type(stream.for_each(PLAIN), Stream[Any])
     assert_type(stream.filter(is_large).for_each(update()), Stream[Batch])
+    assert_type(stream.for_each(learner.update()), Stream[Batch])
+    assert_type(stream.for_each(learner.update(policy="main")).for_each(learner.publish()).filter(is_large), Stream[Batch])
+    assert_type(table.samples(batch_items=4).for_each(learner.sync_target(every_updates=2)).for_each(rows_of), Stream[int])
+    assert_type(stream.for_each(learner.evaluate(every_updates=2, episodes=1)).window(items=2), Stream[tuple[Batch, ...]])
     assert_type(stream.batch(steps=8).take(3).prefetch(2).throttle(every_steps=4), Stream[Batch])
     assert_type(stream.window(items=2), Stream[tuple[Batch, ...]])
     assert_type(stream.window(items=2).for_each(concatenate()), Stream[Batch])
@@ -84,10 +88,10 @@ def inferred(actors: Actors, learner: LearnerHandle, table: TableHandle) -> Stre
     assert_type(union(first, stream), Stream[Batch])
     assert_type(union(first, counted, emit=counted), Stream[int])
     assert_type(union(first, counted, emit=[first]), Stream[Batch])
-    return stream.for_each(update()).report(every_s=1.0)
+    return stream.for_each(learner.update()).for_each(learner.publish()).report(every_s=1.0)
 
 
-def refused(actors: Actors) -> None:
+def refused(actors: Actors, learner: LearnerHandle) -> None:
     rollouts = actors.rollouts(steps=8)
     rollouts.gather_sync()  # refused: Invalid self argument
     rollouts.for_each(update())  # refused: incompatible type
@@ -97,6 +101,9 @@ def refused(actors: Actors) -> None:
     stream.for_each(GAE)  # refused: incompatible type
     stream.for_each(Scaled())  # refused: incompatible type
     stream.for_each(rows_of).for_each(update())  # refused: incompatible type
+    stream.for_each(rows_of).for_each(learner.update())  # refused: incompatible type
+    stream.for_each(learner.publish()).for_each(Scaled())  # refused: incompatible type
+    rollouts.for_each(learner.publish())  # refused: incompatible type
     stream.for_each(rows_of).batch(steps=8)  # refused: Invalid self argument
     stream.flatten()  # refused: Invalid self argument
     stream.filter(rows_of).zip_with_source()  # refused: incompatible type
