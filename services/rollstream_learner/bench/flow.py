@@ -18,7 +18,8 @@ from rollstream_learner.bench.targets import Target
 __all__ = ["PARTS", "TARGETS", "main"]
 
 PARTS = ("overhead", "operators", "idle", "scaling")
-ITEMS = 20_000
+ITEMS = 500
+"""Of one of many runs, of which the best counts (`flow_operators.REPEATS`)."""
 IN_THREADS = "in threads"
 """Operators that hand items from thread to thread pay for the switch as well; they are listed, and not judged."""
 TARGETS = (
