@@ -163,6 +163,14 @@ def test_the_noise_of_a_noisy_network_goes_on_after_a_restart() -> None:
     assert agent.tensors(env_steps=0)["scalar.epsilon"] == [0.0]
 
 
+def test_the_size_of_the_noise_at_the_start_is_a_setting() -> None:
+    agent = learning(noisy=True, dueling=True, noise_deviation=0.2, hidden=(8, 16))
+    deviations = {name: tensor for name, tensor in agent.tensors(env_steps=0).items() if "weight_deviation" in name}
+    assert len(deviations) == 3  # the last hidden layer, and both streams
+    for tensor in deviations.values():
+        assert tensor == pytest.approx(np.full(tensor.shape, 0.2 / np.sqrt(len(tensor))))
+
+
 def rainbow() -> Any:
     config = RainbowConfig(batch_items=4, distribution_low=0.0, distribution_high=100.0)
     return DqnAgent(config, observation=OBSERVATION, actions=(ACTION,)).learning(seed=0)
