@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS ?= runs
 PYTEST := $(BIN)/python -m pytest
+ON_REDIS := $(addprefix tests/integration/,actor control edges flow learner replay service store weights cli/test_redis.py) tests/cases
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test lint test-redis7 test-envpool test-chart test-learning test-chaos test-compose test-cluster bench images schema docs clean
@@ -25,7 +26,7 @@ train: setup ## solve CartPole-v1 with PPO: separate actor, learner and control 
 	@$(BIN)/rollstream train ppo --env CartPole-v1 --stop-return 485 --runs-dir $(RUNS)
 
 test: setup lint ## unit, property, parity, house, chart and integration tests: no root, no Docker (15 minutes and more)
-	$(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7 and not envpool' tests
+	$(PYTEST) -n 3 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not redis7 and not envpool' tests
 
 lint: setup ## formatting, style, types and the layers of the house
 	$(BIN)/ruff format --check .
@@ -33,9 +34,9 @@ lint: setup ## formatting, style, types and the layers of the house
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-test-redis7: setup ## integration tests against a redis-server 7 binary (needs redis-server)
+test-redis7: setup ## the integration tests that talk to a server themselves, against a redis-server 7 binary (needs redis-server)
 	@command -v redis-server >/dev/null || { echo 'redis-server is not installed: apt-get install redis-server'; exit 1; }
-	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 2 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not envpool' tests/integration tests/cases
+	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 3 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not envpool' $(ON_REDIS)
 
 test-envpool: setup ## install EnvPool (700 MB) and test environments in it
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[envpool]'
