@@ -14,5 +14,6 @@ class ActorSettings(CommonSettings):
 
     environment_restarts: int = Field(default=2, ge=0)
     """Times in a row that a failing environment is made anew before the experiment is told that it cannot work."""
-    environment_backoff_s: float = Field(default=0.2, gt=0)
-    """Seconds before the first restart of a failing environment; doubles each time, so that a broken one does not spin."""
+    environment_backoff_s: float = Field(default=0.05, gt=0)
+    """Seconds before the first restart of a failing environment; doubles each time. Short, because a run whose environment is
+    broken shall end within a second, and so few restarts cannot spin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from rollstream.errors import StoreError
@@ -14,6 +15,7 @@ __all__ = ["Watch"]
 
 BLOCK_S = 1.0
 """Longest wait for a change; bounds how long a stop takes."""
+WAKE_WITHIN_S = 0.5
 
 
 class Watch:
@@ -22,6 +24,7 @@ class Watch:
     def __init__(self, address: Address, *, life: Life) -> None:
         self._store = Store(address, clock=life.clock, name=f"{life.member}-watch")
         self._changes = Changes(self._store)
+        self._waker = Store(address, clock=life.clock, deadline_s=WAKE_WITHIN_S, name=f"{life.member}-waker")
         self._assignments = Assignments(self._store)
         self._life = life
         self._changed = threading.Condition()
@@ -33,6 +36,9 @@ class Watch:
 
     def stop(self) -> None:
         """Join the thread; `life.stopping` must be set."""
+        with contextlib.suppress(StoreError):  # Redis is away: the thread ends by its own deadline
+            Changes(self._waker).announce("member", self._life.member)
+        self._waker.close()
         self._thread.join(timeout=5 * BLOCK_S)
         self._store.close()
 
@@ -60,7 +66,9 @@ class Watch:
             except StoreError as error:
                 self._life.log.warning("cannot see the cell's changes", reason=str(error))
                 self._life.stopping.wait(BLOCK_S)
-        self._set(None)
+        with self._changed:
+            self._assignment = None
+            self._changed.notify_all()  # also who has nothing to do waits
 
     def _set(self, assignment: Assignment | None) -> None:
         with self._changed:

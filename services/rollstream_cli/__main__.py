@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 __all__ = ["main"]
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command line; never shows a traceback of ours for an error that was foreseen."""
+    from rollstream_cli.leave import leave
+
+    try:
+        _run()
+    except SystemExit as ended:
+        leave(ended)
+    leave(SystemExit(0))
+
+
+def _run() -> None:
     for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(
             library, "1"

@@ -55,6 +55,14 @@ class RunOutcome:
     interrupted: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What the processes had used when the run began, and when it had ended."""
+
+    first: UsageSample
+    last: UsageSample
+
+
 def experiment_path(experiment: str, rest: str = "") -> str:
     """Path of an experiment in the REST API."""
     return f"/v1/experiments/{experiment}{rest}"
@@ -133,7 +141,11 @@ class Training:
             finally:
                 follower.stop()
             session.idle = view["phase"] in FINAL_PHASES
-            outcome = self._finish(session, view, directory, first=first, interrupted=interrupts.asked.is_set())
+            last = session.meter.sample()
+            if session.idle:
+                session.cell.begin_to_stop()  # which takes them as long as what is still to do here
+            usage = Usage(first=first, last=last)
+            outcome = self._finish(session, view, directory, usage=usage, interrupted=interrupts.asked.is_set())
         follower.join(timeout_s=2.0)
         if outcome.phase == "failed":
             reason, detail = str(view.get("reason", "")), str(view.get("detail", ""))
@@ -228,15 +240,14 @@ class Training:
         return view
 
     def _finish(
-        self, session: CellSession, view: Mapping[str, Any], directory: Path, *, first: UsageSample, interrupted: bool
+        self, session: CellSession, view: Mapping[str, Any], directory: Path, *, usage: Usage, interrupted: bool
     ) -> RunOutcome:
         """Write down how the run ended."""
         phase = str(view["phase"])
-        last = session.meter.sample()
         summary = dict(view.get("summary") or {})
         if self._first_update_wall_s is not None:
             summary["start_to_first_update_s"] = round(self._first_update_wall_s - self._began_wall_s, 2)
-        summary = with_usage(summary, meter=session.meter, first=first, last=last)
+        summary = with_usage(summary, meter=session.meter, first=usage.first, last=usage.last)
         summary |= {"experiment": directory.name, "phase": phase, "restarts": session.cell.restarts()}
         summary["summary_file"] = str((directory / "summary.json").absolute())
         self._note(directory, directory.name, phase=phase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass
 from typing import Literal
@@ -103,8 +104,17 @@ class Guard:
         for entry_id, fault in self._experiments.faults(self._experiment, after=self._last_fault):
             self._last_fault = entry_id
             if fault.fatal:
-                self._conclude(_fatal(fault))
+                verdict = _fatal(fault)
+                self._conclude(verdict)
+                self._tell(verdict)
                 return
+
+    def _tell(self, verdict: Verdict) -> None:
+        """The experiment has failed, which nobody need learn only when its flow has ended; the learner says it again then."""
+        with contextlib.suppress(StoreError):
+            self._experiments.set_phase(
+                self._experiment, "failed", reason=verdict.reason, detail=verdict.detail, lease=self._lease
+            )
 
     def _conclude(self, verdict: Verdict) -> None:
         if self.verdict is None:

@@ -5,7 +5,9 @@ The services with an API (control, replay) answer the same three paths from it: 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from rollstream.errors import ConfigError
 from rollstream_service.health import Health, Verdict
 
 __all__ = ["Answer", "ProbeServer", "answer"]
+
+WAKE_WITHIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +72,23 @@ class ProbeServer:
                 f"cannot listen on {host}:{port} ({error.strerror}); free the port, or set ROLLSTREAM_PORT to another (0: any)"
             ) from error
         self._server.daemon_threads = True
+        self._host = host
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="probes", daemon=True)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="probes", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         """Stop answering and join the thread."""
-        self._server.shutdown()
+        self._stopping.set()
+        with contextlib.suppress(OSError):  # a connection wakes it; without one it has seen the end by itself
+            socket.create_connection((self._host or "127.0.0.1", self.port), timeout=WAKE_WITHIN_S).close()
+        self._thread.join(timeout=WAKE_WITHIN_S)
         self._server.server_close()
-        self._thread.join()
+
+    def _serve(self) -> None:
+        """Sleep until somebody connects: `serve_forever` would look twice a second whether it is to end, and end that late."""
+        while not self._stopping.is_set():
+            self._server.handle_request()

@@ -26,8 +26,7 @@ from rollstream_cli.cell.wanted import WantedActors
 
 __all__ = ["LocalCell"]
 
-AFTER_ACTORS: tuple[Role, ...] = ("learner", "replay", "control")
-STOP_ORDER: tuple[Role, ...] = ("actor", *AFTER_ACTORS)
+STOP_ORDER: tuple[Role, ...] = ("actor", "learner", "replay", "control")
 
 
 class LocalCell:
@@ -171,13 +170,19 @@ class LocalCell:
             found["redis"] = self._server.restarts
         return found
 
+    def begin_to_stop(self) -> None:
+        """Ask all services at once to stop, because no experiment is running; `stop` waits for them."""
+        with self._lock:
+            self._stopping = True
+        self._ask(STOP_ORDER)
+
     def stop(self, *, grace_s: float = 20.0, hurry: threading.Event | None = None, idle: bool = False) -> list[str]:
         """Stop everything, in order; safe to repeat.
 
         Args:
             grace_s: seconds for all services together; what is left then is killed.
             hurry: once set, nothing gets time any more.
-            idle: no experiment is running, so what comes after the actors may stop all at once. Actors may still flush.
+            idle: no experiment is running, so nobody has anything for somebody else, and all services may stop at once.
 
         Returns:
             Members that had to be killed.
@@ -186,8 +191,11 @@ class LocalCell:
             self._stopping = True
         killed: list[str] = []
         deadline = Deadline(self._clock, after_s=grace_s)
+        if idle:
+            self.begin_to_stop()
         for role in STOP_ORDER:
-            self._ask(AFTER_ACTORS if idle and role != "actor" else [role])
+            if not idle:
+                self._ask([role])
             children = self._children[role] + (self._leaving if role == "actor" else [])
             for child in children:
                 if not child.end(remaining_s=deadline.remaining_s, hurry=hurry):

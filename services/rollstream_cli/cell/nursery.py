@@ -30,6 +30,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from rollstream_cli.leash import hold, run_service
+from rollstream_cli.leave import leave
 
 __all__ = ["ForkedProcess", "Nursery"]
 
@@ -174,7 +175,10 @@ def _live(role: str, *, gate: int, parent_pid: int) -> NoReturn:
             os._exit(0)  # the command has ended
         gc.enable()
         _obey(json.loads(order))
-        code = _exit_code_of(role)
+        run_service(f"rollstream_{role}", ())
+        code = 0
+    except SystemExit as ended:
+        leave(ended)
     except BaseException:
         import traceback
 
@@ -224,17 +228,3 @@ def _take_name(command: str) -> None:
     if 0 < start < end:
         words = command.replace(" ", "\0").encode()[: end - start - 1]
         ctypes.memmove(start, words.ljust(end - start, b"\0"), end - start)
-
-
-def _exit_code_of(role: str) -> int:
-    """Run the service like `python -m` does, with all that the interpreter does at its end; the exit code."""
-    import atexit
-
-    code: Any = 0
-    try:
-        run_service(f"rollstream_{role}", ())
-    except SystemExit as ended:
-        code = ended.code
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    return code if isinstance(code, int) else int(code is not None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from rollstream.clock import SystemClock
+from rollstream.clock import Deadline, SystemClock
 from rollstream.config import EnvironmentSpec, ExperimentSpec
 from rollstream.store import Address, Lease, Store, keys
 from rollstream.store.experiments import Experiments
@@ -64,6 +64,16 @@ def test_a_fatal_fault_ends_the_experiment(guard: Guard, experiments: Experiment
     experiments.add_fault(ID, fault(fatal=False))
     experiments.add_fault(ID, fault(fatal=True))
     assert verdict_of(guard, stop) == ("fault", "the simulator broke", "Traceback: theirs")
+
+
+def test_a_fatal_fault_is_told_before_the_flow_has_ended(guard: Guard, experiments: Experiments, stop: threading.Event) -> None:
+    guard.start()
+    experiments.add_fault(ID, fault(fatal=True))
+    deadline = Deadline(SystemClock(), after_s=ENDS_WITHIN_S)
+    while not experiments.status(ID).ended and not deadline.passed():
+        stop.wait(0.01)
+    status = experiments.status(ID)
+    assert (status.phase, status.reason, status.detail) == ("failed", "the simulator broke", "Traceback: theirs")
 
 
 def test_a_fatal_fault_told_before_a_learner_was_there_counts(

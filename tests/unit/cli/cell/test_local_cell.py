@@ -100,6 +100,21 @@ def test_processes_stop_in_order_and_the_server_last(cell: LocalCell, tmp_path: 
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
+def test_without_work_nobody_waits_for_the_end_of_another(cell: LocalCell, tmp_path: Path) -> None:
+    cell.start()
+    until(lambda: len(cell.processes()) == 6 and is_listening_to_sigterm(cell))
+    stubborn = cell.processes()["actor-0"]
+    os.kill(stubborn, signal.SIGSTOP)
+    hurry = threading.Event()
+    stopping = threading.Thread(target=lambda: cell.stop(grace_s=60.0, hurry=hurry, idle=True))
+    stopping.start()
+    try:
+        until(lambda: len((tmp_path / "order").read_text().split()) == 4 if (tmp_path / "order").exists() else False)
+    finally:
+        hurry.set()
+        stopping.join()
+
+
 def test_the_wanted_number_of_actors_is_obeyed(cell: LocalCell) -> None:
     cell.start()
     store = Store(parse_address(cell.redis_url), clock=SystemClock())
