@@ -277,6 +277,7 @@ ALGORITHMS = {
             summary="conservative Q-learning from recorded data, on SAC or on double Q-learning (Kumar et al. 2020)",
             spaces="Boxes with bounds, or one Discrete action; any observations",
             policy="offline",
+            status="proven",
         ),
         Algorithm(
             name="multi-ppo",
