@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import threading
 from typing import Any
 
@@ -11,6 +10,7 @@ from rollstream.flow import Actors, LearnerHandle, Runner, union
 from rollstream.flow.steps import standardize
 from rollstream.flow.toy import ToyLearner
 from rollstream.spaces import Batch
+from rollstream_learner.bench.timing import cpu_s
 
 __all__ = ["measure_idle"]
 
@@ -56,21 +56,16 @@ def measure_idle(*, seconds: float, clock: Clock) -> dict[str, Any]:
         pulling = threading.Thread(target=lambda: list(runner), name="idle flow", daemon=True)
         pulling.start()
         stop.wait(0.5)
-        start_s, start_cpu_s = clock.monotonic_s(), _cpu_s()
+        start_s, start_cpu_s = clock.monotonic_s(), cpu_s()
         stop.wait(seconds)
-        idle_s, cpu_s = clock.monotonic_s() - start_s, _cpu_s() - start_cpu_s
+        idle_s, used_s = clock.monotonic_s() - start_s, cpu_s() - start_cpu_s
         side.stop.set()
         stop.set()
         pulling.join(timeout=10.0)
-    return {"branches": len(ready), "seconds": round(idle_s, 2), "cores": round(cpu_s / idle_s, 5)}
+    return {"branches": len(ready), "seconds": round(idle_s, 2), "cores": round(used_s / idle_s, 5)}
 
 
 def _advantages() -> Any:
     from rollstream.flow.steps import advantages
 
     return advantages(discount=DISCOUNT, gae_lambda=1.0)
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime

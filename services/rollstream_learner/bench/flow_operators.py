@@ -1,6 +1,9 @@
 """What an operator of a flow costs by itself, for each item: chains of it over a source that costs next to nothing.
 
 cost of for_each = (seconds of source + 4 for_each - seconds of source) / 4 / items
+
+Seconds are those that the processor worked for this process, in all of its threads: what others do on the machine meanwhile is no cost
+of an operator.
 """
 
 from __future__ import annotations
@@ -10,42 +13,42 @@ from typing import Any
 
 import numpy as np
 
-from rollstream.clock import Clock, SystemClock
+from rollstream.clock import SystemClock
 from rollstream.flow import Actors, LearnerHandle, Queue, Runner, Stream, union
 from rollstream.flow.toy import ToyLearner
 from rollstream.spaces import Batch
+from rollstream_learner.bench.timing import cpu_s
 
 __all__ = ["operator_costs"]
 
 CHAINED = 4
 """Operators of a kind in one chain: their sum stands out from what the source costs."""
 REPEATS = 40
-"""Many short runs: one of them falls into a moment in which nothing else has the core, whatever the machine does beside."""
+"""Many short runs: some fall into moments in which nothing else takes the caches and the other half of the core."""
 ENV_STEPS = 4
 Build = Callable[[Stream[Any]], Stream[Any]]
 
 
-def operator_costs(items: int = 500, *, clock: Clock | None = None) -> Mapping[str, float]:
-    """Microseconds an item and an operator, the best of several runs of `items` items each.
+def operator_costs(items: int = 500) -> Mapping[str, float]:
+    """Microseconds of a processor for an item and an operator, the best of many runs of `items` items each.
 
     `runner and gather_async` is the pull of one item from outside, the gather and its bookkeeping included; it is subtracted from
     the others. Those `in threads` include the switches between threads; all others run inline, in one thread.
     """
-    now = clock or SystemClock()
-    costs = {"runner and gather_async": 1e6 * min(_seconds(_nothing, items, now, inline=True) for _ in range(REPEATS)) / items}
+    costs = {"runner and gather_async": 1e6 * min(_seconds(_nothing, items, inline=True) for _ in range(REPEATS)) / items}
     for name, (build, operators) in _INLINE.items():
-        costs[name] = _cost_us(build, items, now, operators=operators, inline=True)
+        costs[name] = _cost_us(build, items, operators=operators, inline=True)
     for name, (build, operators) in _IN_THREADS.items():
-        costs[f"{name} in threads"] = _cost_us(build, items, now, operators=operators, inline=False)
+        costs[f"{name} in threads"] = _cost_us(build, items, operators=operators, inline=False)
     return {name: round(cost_us, 3) for name, cost_us in costs.items()}
 
 
-def _cost_us(build: Build, items: int, clock: Clock, *, operators: int, inline: bool) -> float:
+def _cost_us(build: Build, items: int, *, operators: int, inline: bool) -> float:
     """Runs with and without the operators take turns, so that a machine that slows down slows both down."""
     without_s, with_s = [], []
     for _ in range(REPEATS):
-        without_s.append(_seconds(_nothing, items, clock, inline=True))
-        with_s.append(_seconds(build, items, clock, inline=inline))
+        without_s.append(_seconds(_nothing, items, inline=True))
+        with_s.append(_seconds(build, items, inline=inline))
     return max(0.0, 1e6 * (min(with_s) - min(without_s)) / operators / items)
 
 
@@ -157,11 +160,11 @@ class _Learner(ToyLearner):
         return batch
 
 
-def _seconds(build: Build, items: int, clock: Clock, *, inline: bool) -> float:
+def _seconds(build: Build, items: int, *, inline: bool) -> float:
     learner = _Learner(clock=SystemClock())
     learner.edges = lambda name, in_flight: _Messages(learner, count=items)
     with Runner(build(_source()), learner, inline=inline) as runner:
-        began_s = clock.monotonic_s()
+        began_s = cpu_s()
         for _ in runner:
             continue
-        return clock.monotonic_s() - began_s
+        return cpu_s() - began_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 from rollstream.clock import Clock
 
-__all__ = ["Pace", "Timing", "alternate"]
+__all__ = ["Pace", "Timing", "alternate", "cpu_s"]
 
 BLOCK_S = 0.002
 """Calls are timed in blocks of about this length, so that reading the clock costs nothing."""
@@ -58,6 +59,12 @@ def alternate(candidates: Mapping[str, Callable[[], object]], *, pace: Pace, clo
         )
         for name in candidates
     }
+
+
+def cpu_s() -> float:
+    """Seconds that processors have worked for this process, in all of its threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def _calls_in_block(call: Callable[[], object], clock: Clock) -> int:

@@ -18,6 +18,16 @@ def test_a_wait_adds_to_the_total_of_its_pair(clock: FakeClock) -> None:
     assert waits.totals() == (WaitTotal(who="learner", for_whom="actors", waits=2, total_s=5.0, longest_s=3.0),)
 
 
+def test_a_wait_can_be_entered_again_when_it_has_ended(clock: FakeClock) -> None:
+    waits = Waits(clock)
+    waiting = waits.waiting(who="learner", for_whom="actors")
+    for seconds in (2.0, 3.0):
+        with waiting:
+            clock.advance(seconds)
+    assert waits.now() == ()
+    assert waits.totals() == (WaitTotal(who="learner", for_whom="actors", waits=2, total_s=5.0, longest_s=3.0),)
+
+
 def test_the_total_counts_a_wait_under_way(clock: FakeClock) -> None:
     waits = Waits(clock)
     with waits.waiting(who="actor-1", for_whom="credit of edge rollouts"):
