@@ -21,6 +21,7 @@ import msgspec
 
 from rollstream.flow.step import Settles
 from rollstream.metrics import Counters, counter_key
+from rollstream.spaces import Batch
 
 __all__ = ["Ledger", "Parcel", "Receipt"]
 
@@ -52,6 +53,7 @@ class Ledger:
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
+        self._count = counters.add
         self._lock = threading.Lock()
         self._in_flight = 0
 
@@ -61,13 +63,16 @@ class Ledger:
         with self._lock:
             return self._in_flight
 
-    def admit(
-        self, item: Any, env_steps: int, *, stored: bool, acknowledge: Callable[..., None], messages: Sequence[Any]
-    ) -> Parcel:
-        """A parcel for an item that enters the flow. `stored`: its rows lie in a table already, only counts travel on."""
-        self._counters.add(SAMPLED, env_steps)
+    def admit(self, item: Batch, stored: bool, acknowledge: Callable[..., None], messages: Sequence[Batch]) -> Parcel:
+        """A parcel for an item that enters the flow, made of `messages`.
+
+        Args:
+            stored: its rows lie in a table already, only counts travel on.
+        """
+        env_steps = item.env_steps
+        self._count(SAMPLED, env_steps)
         if stored:
-            self._counters.add(STORED, env_steps)
+            self._count(STORED, env_steps)
             env_steps = 0
         else:
             with self._lock:
@@ -149,7 +154,7 @@ class Ledger:
             parcel.env_steps = 0
             with self._lock:
                 self._in_flight -= env_steps
-                self._counters.add(counter, env_steps)
+                self._count(counter, env_steps)
 
     def _give_back(self, parcel: Parcel) -> None:
         """Acknowledge the messages of which no other parcel holds anything."""

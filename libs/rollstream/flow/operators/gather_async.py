@@ -21,8 +21,9 @@ class GatherAsync(Operator):
         self.inbox = Inbox(self.node, self.running, self.meter)
 
     def parcels(self) -> Iterator[Parcel]:
-        while (message := self.inbox.receive()) is not None:
-            yield self.passed(self.inbox.admit([message]))
+        receive, admit, passed = self.inbox.receive, self.inbox.admit, self.passed
+        while (message := receive()) is not None:
+            yield passed(admit((message,)))
 
     def ready(self) -> bool:
         return self.inbox.ready()

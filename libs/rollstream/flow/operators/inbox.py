@@ -34,6 +34,7 @@ class Inbox:
         self._stored = self._edge.stored
         self._what = f"messages on edge {self._edge.name}"
         self._source = running.side.messages(self._edge.name, in_flight=self._edge.in_flight)
+        self._ack = self._source.ack
         self._wait = running.waits(node, meter, self._what)
 
     def ready(self) -> bool:
@@ -82,9 +83,7 @@ class Inbox:
                 self._note(message)
         if joined.metrics:
             joined = _without_told(joined)
-        return self._running.ledger.admit(
-            joined, joined.env_steps, stored=self._stored, acknowledge=self._source.ack, messages=messages
-        )
+        return self._running.ledger.admit(joined, self._stored, self._ack, messages)
 
     def refuse(self, message: Batch, *, reason: str) -> None:
         """Drop a message, count it, let its actor go on. Rows that lie in a table already still count as stored."""
