@@ -46,4 +46,5 @@ def _tell(parameters: dict[int, int]) -> bool:
         tell = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
         return False
-    return all([tell(parameter, value) == 1 for parameter, value in parameters.items()])
+    answers = [tell(parameter, value) for parameter, value in parameters.items()]
+    return all(answer == 1 for answer in answers)
