@@ -46,6 +46,8 @@ UNITLESS = {
     # of ES and ARS, QMIX and self-play
     "deviation", "noise_numbers", "noise_seed", "pairs", "top_pairs", "weight_decay", "hyper_units", "mixing_units",
     "latest_share", "league_size", "snapshot_win_rate",
+    # of noisy networks, and minibatches taken from one sample
+    "noise_deviation", "updates_per_sample",
     # places in a run of rows, counted from the newest
     "index", "indices", "start", "stop", "step",
 }  # fmt: skip
