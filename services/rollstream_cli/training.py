@@ -40,8 +40,8 @@ LOOK_EVERY_S = 1.0
 """How often reports are fetched and processes are measured: as often as a learner reports."""
 DOUBT_EVERY_S = 5.0
 """How often the phase is asked for, in case the event that told its end was lost with a killed Redis."""
-STOP_WITHIN_S = 15.0
-"""How long a run that was told to stop gets for its last checkpoint."""
+STOP_WITHIN_S = 60.0
+"""How long a run that was told to stop gets for its last checkpoint; Ctrl-C again is there for who does not want to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
