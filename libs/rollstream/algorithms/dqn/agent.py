@@ -81,8 +81,7 @@ class DqnAgent:
                 ),
                 max_items=config.table_items,
                 shards=config.table_shards,
-                chunk_rows=(config.n_step + 1)
-                // 2,  # an item of n + 1 rows is read as 3 chunks, with few rows that nobody asked for
+                chunk_rows=(config.n_step + 1) // 2,  # an item of n + 1 rows is read as 3 chunks, with few rows too many
                 batch_items=config.sample_items,
                 rows=rows.fields,
             )
@@ -117,9 +116,9 @@ class _DqnLearning(Updating):
         config = self._config
         beta = linear(config.importance_exponent, 1.0, env_steps=env_steps, over_steps=config.importance_growth_steps)
         columns = n_step(sample.rows, sample.lengths, discount=config.discount, lead=sample.lead)
-        weight = importance_weights(sample.probability, sample.table_items, beta=beta, normalize="none")
-        batches = weight.reshape(-1, config.batch_items)
-        return {**columns, "weight": (batches / batches.max(axis=1, keepdims=True)).reshape(-1)}
+        batches = sample.probability.reshape(-1, config.batch_items)
+        weights = [importance_weights(batch, sample.table_items, beta=beta, normalize="batch") for batch in batches]
+        return {**columns, "weight": np.concatenate(weights)}
 
     def tensors(self, *, env_steps: int) -> Mapping[str, npt.NDArray[np.float32]]:
         epsilon = np.asarray([self._agent.epsilon(env_steps=env_steps)], np.float32)
