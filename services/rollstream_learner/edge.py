@@ -38,14 +38,11 @@ class LearnerEdge:
 
     def next(self, timeout_s: float) -> Batch | None:
         message = self._reader.next(timeout_s=timeout_s)
-        if message is None:
-            return None
-        with self._lock:
-            self._taken[id(message.batch)] = message
-            if message.batch.actor not in self._joined:
-                self._joined.add(message.batch.actor)
-                self._looked_s = -LOOK_S
-        return message.batch
+        return None if message is None else self._take(message)
+
+    def at_hand(self) -> Batch | None:
+        message = self._reader.at_hand()
+        return None if message is None else self._take(message)
 
     def ack(self, *batches: Batch) -> None:
         with self._lock:
@@ -71,6 +68,14 @@ class LearnerEdge:
         """All actors whose messages were read."""
         with self._lock:
             return set(self._joined)
+
+    def _take(self, message: EdgeMessage) -> Batch:
+        with self._lock:
+            self._taken[id(message.batch)] = message
+            if message.batch.actor not in self._joined:
+                self._joined.add(message.batch.actor)
+                self._looked_s = -LOOK_S
+        return message.batch
 
     def _look(self) -> set[str]:
         alive = {record.id for record in self._members.list() if record.role == "actor"}

@@ -268,8 +268,8 @@ class ExperimentRun:
                 self._ran_s = earlier_s + clock.monotonic_s() - began_s - orders.paused_s
                 view = runner.describe(actors=self._actors.told())
                 report = replace(self._complete(told, cuts), bottleneck=view.bottleneck.sentence if view.bottleneck else "")
-                files.write(report)
                 self._told(report, view, side)
+                files.write(report)  # behind what a next learner goes on from: no counter in them runs backwards
                 reached = reason_to_stop(spec.stop, report, running_s=self._ran_s)
                 if reached is not None:
                     break

@@ -56,6 +56,8 @@ def test_o58_nothing_older_than_the_bound_is_learned_from() -> None:
                 return None
             return messages.pop(0)
 
+        def at_hand(self) -> Any: ...
+
         def ack(self, *batches: Any) -> None: ...
 
         def live_actors(self) -> set[str]:

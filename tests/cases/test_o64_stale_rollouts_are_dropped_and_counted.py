@@ -22,6 +22,9 @@ class Edge:
             return None
         return self.messages.pop(0)
 
+    def at_hand(self) -> Batch | None:
+        return None
+
     def ack(self, *batches: Batch) -> None:
         self.acknowledged.extend(batches)
 

@@ -80,6 +80,9 @@ class Endless:
         self.given += 1
         return Batch(columns=self.columns, env_steps=4, version=1, newest_version=1, actor="actor-0", sequence=self.given)
 
+    def at_hand(self) -> Batch | None:
+        return None
+
     def ack(self, *batches: Batch) -> None:
         self.acknowledged += len(batches)
 

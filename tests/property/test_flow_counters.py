@@ -29,6 +29,9 @@ class Edge:
         self.unacknowledged.append(self.messages.pop(0))
         return self.unacknowledged[-1]
 
+    def at_hand(self) -> Batch | None:
+        return None
+
     def ack(self, *batches: Batch) -> None:
         for batch in batches:
             self.unacknowledged.remove(batch)

@@ -9,12 +9,13 @@ from rollstream.edges.message import (
     encode_batch,
     read_prologue,
 )
-from rollstream.edges.reader import EdgeReader
+from rollstream.edges.reader import READ_MESSAGES, EdgeReader
 from rollstream.edges.remove import remove_edge
 from rollstream.edges.writer import EdgeWriter
 
 __all__ = [
     "OLDEST_READABLE_SCHEMA",
+    "READ_MESSAGES",
     "SCHEMA",
     "EdgeMessage",
     "EdgeReader",

@@ -24,13 +24,14 @@ from rollstream.errors import SchemaMismatch, StoreError
 from rollstream.metrics import Counters
 from rollstream.store import Credit, Store, keys, reply_code
 
-__all__ = ["EdgeReader"]
+__all__ = ["READ_MESSAGES", "EdgeReader"]
 
 _LOG = logging.getLogger("rollstream.edges")
+READ_MESSAGES = 8
+"""Most messages that one question to Redis brings."""
 _GROUP = "learner"
 _MESSAGE = b"m"
 _SLICE_S = 1.0
-_READ_MESSAGES = 8
 _RECLAIM_EVERY_S = 60.0
 _DEAD_LETTERS_KEPT = 100
 _DEAD_LETTER_BYTES = 4_096
@@ -83,16 +84,22 @@ class EdgeReader:
         """The next message, waiting up to `timeout_s` for one; None when none came. It stays in use until `ack`."""
         deadline = Deadline(self._store.clock, after_s=timeout_s)
         while True:
-            while self._read:
-                message = self._examine(*self._read.popleft())
-                if message is not None:
-                    return message
+            if (message := self.at_hand()) is not None:
+                return message
             if not self._made:
                 self._make_group()
             if self._claim_from is not None:
                 self._claim()
             elif not self._receive(min(_SLICE_S, deadline.remaining_s())) and deadline.passed():
                 return None
+
+    def at_hand(self) -> EdgeMessage | None:
+        """The next of the messages that came with an earlier one; None when that takes a question to Redis."""
+        while self._read:
+            message = self._examine(*self._read.popleft())
+            if message is not None:
+                return message
+        return None
 
     def _receive(self, block_s: float) -> bool:
         attempts = 0
@@ -101,7 +108,7 @@ class EdgeReader:
             nonlocal attempts
             attempts += 1
             return client.xreadgroup(
-                _GROUP, self._consumer, {self._key: ">"}, count=_READ_MESSAGES, block=max(1, int(1_000 * block_s))
+                _GROUP, self._consumer, {self._key: ">"}, count=READ_MESSAGES, block=max(1, int(1_000 * block_s))
             )
 
         reply = self._in_group(f"read edge {self._name}", operation)

@@ -1,10 +1,12 @@
 """From an `EnvironmentSpec` to N copies stepped as a batch.
 
     id                     vectorization auto means
-    CartPole-v1            the registered vector entry point if there is one (an order of magnitude faster), else sync
+    CartPole-v1            the registered vector entry point if there is one (an order of magnitude faster), else plain copies
     envpool:Name           EnvPool
     package.module:name    the callable's own vector environment if it takes `num_envs`, else plain copies one after another
     pettingzoo:mpe.Name    a PettingZoo parallel environment; what an entry point builds may be one too
+
+Plain copies are stepped one after another without a vectorizer of Gymnasium's, also where `sync` is asked for.
 
 Gymnasium is imported when an environment is made, not before.
 """
@@ -133,6 +135,8 @@ def _from_registry(request: Request) -> VectorEnvironment:
         if spec.vectorization != "auto" or spec.autoreset == "auto" or AUTORESET_VALUES[spec.autoreset] == declared:
             return _wrapped(request, vector, seed=request.seeds[0])
         vector.close()
+    if _one_after_another(spec):
+        return _sequential(request, partial(gymnasium.make, entry.id, disable_env_checker=True, **arguments))
 
     from rollstream.envs.guarded import GuardedEnvironment
 
@@ -168,12 +172,11 @@ def _from_entry_point(request: Request) -> VectorEnvironment:
             "environment.vectorization to auto, sync or async"
         )
     builder = EntryPointBuilder(id=spec.id, kwargs=spec.kwargs, max_episode_steps=spec.max_episode_steps, allow=request.allow)
-    if spec.vectorization == "auto" and spec.autoreset == "auto":
+    if _one_after_another(spec):
         first = function(**spec.kwargs)
         if is_parallel(first):
             return _parallel(request, Built(first, partial(function, **spec.kwargs)))
-        copies = Built(builder.checked(first), builder)
-        return SequentialEnvironments(copies, name=spec.id, seeds=request.seeds, options=request.options)
+        return _sequential(request, Built(builder.checked(first), builder))
     guarded = replace(builder, guard=True, options=request.options)
 
     def build(kind: str, options: dict[str, Any]) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -183,6 +186,15 @@ def _from_entry_point(request: Request) -> VectorEnvironment:
         return gymnasium.vector.SyncVectorEnv(builders, **options)
 
     return _vectorized(request, build)
+
+
+def _one_after_another(spec: EnvironmentSpec) -> bool:
+    """Whether nothing is asked for that takes one of Gymnasium's vectorizers, which cost more than stepping the copies."""
+    return spec.vectorization in ("auto", "sync") and spec.autoreset == "auto"
+
+
+def _sequential(request: Request, build: Callable[[], gymnasium.Env[Any, Any]]) -> VectorEnvironment:
+    return SequentialEnvironments(build, name=request.spec.id, seeds=request.seeds, options=request.options)
 
 
 def _parallel(request: Request, build: Callable[[], Any]) -> VectorEnvironment:

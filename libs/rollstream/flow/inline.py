@@ -39,6 +39,10 @@ class InlineEdge:
             "and in one thread the learner is the one that waits; raise in_flight, or buffer less behind the gather"
         )
 
+    def at_hand(self) -> Batch | None:
+        """None: every message is made when it is asked for."""
+        return None
+
     def ack(self, *batches: Batch) -> None:
         """Give the actors credit again."""
         for batch in batches:

@@ -29,7 +29,7 @@ SAMPLED, TRAINED, STORED, DROPPED = "env_steps_sampled", "env_steps_trained", "e
 NOT_TRAINED = counter_key(DROPPED, "not_trained")
 
 
-class Receipt(msgspec.Struct, eq=False):
+class Receipt(msgspec.Struct, eq=False, gc=False):
     """Messages that wait for their acknowledgement (`acknowledge(*messages)`), and how many parcels still hold something of them."""
 
     acknowledge: Callable[..., None]
@@ -37,10 +37,11 @@ class Receipt(msgspec.Struct, eq=False):
     holders: int = 1
 
 
-class Parcel(msgspec.Struct, eq=False):
+class Parcel(msgspec.Struct, eq=False, gc=False):
     """An item under way: what it is, environment steps not accounted for yet, and the messages it came from.
 
-    A `Struct`, since making one is most of what many operators do.
+    A `Struct`, since making one is most of what many operators do; not seen by the collector of cycles, since nothing that an item
+    holds leads back to its parcel.
     """
 
     item: Any

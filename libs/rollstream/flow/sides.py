@@ -117,8 +117,12 @@ class EdgeSource(Protocol):
         """The next message, or None when none came within `timeout_s`. Called from one thread."""
         ...
 
+    def at_hand(self) -> Batch | None:
+        """The next message if it lies in this process already; never waits for one. From the thread that calls `next`."""
+        ...
+
     def ack(self, *batches: Batch) -> None:
-        """These messages, as `next` gave them, have been used: their actors may send again. From any thread."""
+        """These messages, as `next` and `at_hand` gave them, have been used: their actors may send again. From any thread."""
         ...
 
     def live_actors(self) -> set[str]:

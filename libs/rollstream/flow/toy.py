@@ -187,6 +187,11 @@ class ToyEdge:
             self._changed.wait_for(lambda: bool(self._messages), min(timeout_s, 0.05))
             return self._messages.popleft() if self._messages else None
 
+    def at_hand(self) -> Batch | None:
+        """The oldest message, if there is one."""
+        with self._changed:
+            return self._messages.popleft() if self._messages else None
+
     def ack(self, *batches: Batch) -> None:
         """Their actors may send again."""
         with self._changed:

@@ -61,8 +61,9 @@ class Counters:
                 f"counter {counter_key(name, reason)} only grows, got {amount}; count the opposite under its own name"
             )
         key = counter_key(name, reason) if reason else name
+        values = self._values
         with self._lock:
-            self._values[key] = self._values.get(key, 0) + int(amount)
+            values[key] = values.get(key, 0) + int(amount)
 
     def value(self, name: str, *, reason: str = "") -> int:
         """The counter; without a reason the sum over all of its reasons. 0 when nothing was counted."""

@@ -78,14 +78,9 @@ class ForkedProcess:
 
 
 class Nursery:
-    """Processes that have been forked and wait for a cell to take them; after the block those that nobody took are gone.
+    """Processes that have been forked and wait for a cell to take them; after the block those that nobody took are gone."""
 
-    Args:
-        imports: modules that the services have in common.
-    """
-
-    def __init__(self, imports: Sequence[str]) -> None:
-        self._imports = imports
+    def __init__(self) -> None:
         self._waiting: dict[str, deque[ForkedProcess]] = {}
 
     def __enter__(self) -> Nursery:
@@ -96,10 +91,13 @@ class Nursery:
             while waiting:
                 waiting.pop().drop()
 
-    def prepare(self, **processes: int) -> None:
-        """Import, then fork so many processes for each role, in this order; none when this process is not fit to be forked."""
+    def prepare(self, imports: Sequence[str], **processes: int) -> None:
+        """Import, then fork so many processes for each role, in this order; none when this process is not fit to be forked.
+
+        A process works on by itself once it is forked, so who has much to import that nobody else needs is prepared first.
+        """
         with _without_collections():
-            for module in self._imports:
+            for module in imports:
                 with contextlib.suppress(Exception):  # who needs it will say so
                     importlib.import_module(module)
             for role, count in processes.items():

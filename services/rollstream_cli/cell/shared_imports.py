@@ -8,8 +8,15 @@ from __future__ import annotations
 from rollstream.algorithms import algorithm
 from rollstream.config import ExperimentSpec
 
-__all__ = ["shared_imports"]
+__all__ = ["OF_ALL_SERVICES", "shared_imports"]
 
+OF_ALL_SERVICES = (
+    "rollstream.store",
+    "rollstream_service.settings",
+    "rollstream_service.lifecycle",
+    "rollstream_service.heartbeat",
+)
+"""What control has in common with learner and actors; the rest it has for itself, and imports beside them."""
 OF_ALL_RUNS = (
     "rollstream_learner.settings",
     "rollstream_learner.wiring",

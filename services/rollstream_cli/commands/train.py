@@ -100,14 +100,15 @@ def train_in_cell(
     """Run `spec` in a cell of its own, or continue `run_id` there when `resumed`, and tell how it ended."""
     from rollstream.clock import SystemClock
     from rollstream_cli.cell.nursery import Nursery
-    from rollstream_cli.cell.shared_imports import shared_imports
+    from rollstream_cli.cell.shared_imports import OF_ALL_SERVICES, shared_imports
     from rollstream_cli.output import error_console
     from rollstream_cli.session import plan_cell, replay_shards_of
     from rollstream_cli.training import Training
 
     replay_shards = replay_shards_of(spec)
-    with Nursery(shared_imports(spec)) as nursery:
-        nursery.prepare(control=1, replay=replay_shards, learner=1, actor=spec.actors)
+    with Nursery() as nursery:
+        nursery.prepare(OF_ALL_SERVICES, control=1)
+        nursery.prepare(shared_imports(spec), replay=replay_shards, learner=1, actor=spec.actors)
         plan = plan_cell(
             cell_dir,
             runs_dir=runs_dir,

@@ -27,6 +27,9 @@ class _Silence:
         self._stop.wait(timeout_s)
         return None
 
+    def at_hand(self) -> Batch | None:
+        return None
+
     def ack(self, *batches: Batch) -> None:
         pass
 

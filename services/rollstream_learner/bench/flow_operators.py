@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rollstream.clock import SystemClock
+from rollstream.edges import READ_MESSAGES
 from rollstream.flow import Actors, LearnerHandle, Queue, Runner, Stream, union
 from rollstream.flow.toy import ToyLearner
 from rollstream.spaces import Batch
@@ -127,7 +128,7 @@ _IN_THREADS: Mapping[str, tuple[Build, int]] = {
 
 
 class _Messages:
-    """An edge that has `count` messages, then stops the learner."""
+    """An edge that has `count` messages, then stops the learner. As on a busy edge, one question brings `READ_MESSAGES`."""
 
     def __init__(self, learner: ToyLearner, *, count: int) -> None:
         self._learner = learner
@@ -139,6 +140,12 @@ class _Messages:
     def next(self, timeout_s: float) -> Batch | None:
         if self._left == 0:
             self._learner.stop.set()
+            return None
+        self._left -= 1
+        return self._batch
+
+    def at_hand(self) -> Batch | None:
+        if self._left % READ_MESSAGES == 0:
             return None
         self._left -= 1
         return self._batch

@@ -45,7 +45,7 @@ def test_workers_give_the_rows_of_the_same_process(autoreset: str) -> None:
 
 
 def test_nested_spaces_come_from_workers_as_from_the_same_process() -> None:
-    spec = EnvironmentSpec(id="rollstream.envs.toy:NestedEnvironment", vectorization="async")
+    spec = EnvironmentSpec(id="rollstream.envs.toy:NestedEnvironment", vectorization="async", autoreset="next_step")
     assert rollout(spec).rows.tobytes() == rollout(spec.model_copy(update={"vectorization": "sync"})).rows.tobytes()
 
 

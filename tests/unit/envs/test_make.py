@@ -38,15 +38,21 @@ def test_auto_takes_the_registered_vector_form() -> None:
     assert kind_of(build("CartPole-v1", vectorization="vector_entry_point")) == "CartPoleVectorEnv"
 
 
-def test_auto_takes_sync_copies_when_there_is_no_vector_form_or_it_resets_otherwise() -> None:
-    assert kind_of(build("Acrobot-v1")) == "SyncVectorEnv"
+def test_copies_are_stepped_one_after_another_when_there_is_no_vector_form() -> None:
+    assert isinstance(build("Acrobot-v1"), SequentialEnvironments)
+    assert isinstance(build("CartPole-v1", vectorization="sync"), SequentialEnvironments)
+
+
+def test_a_vectorizer_resets_as_it_is_asked_to() -> None:
+    assert kind_of(build("Acrobot-v1", autoreset="next_step")) == "SyncVectorEnv"
     assert kind_of(build("CartPole-v1", autoreset="same_step")) == "SyncVectorEnv"
     assert not build("CartPole-v1", autoreset="same_step").resets_on_next_step
 
 
 def test_an_entry_point_of_plain_environments_needs_no_vectorizer() -> None:
     assert isinstance(build(COUNTING), SequentialEnvironments)
-    assert kind_of(build(COUNTING, vectorization="sync")) == "SyncVectorEnv"
+    assert isinstance(build(COUNTING, vectorization="sync"), SequentialEnvironments)
+    assert kind_of(build(COUNTING, autoreset="next_step")) == "SyncVectorEnv"
     assert kind_of(build(VECTOR)) == "CountingVector"
 
 

@@ -53,6 +53,9 @@ class PreloadedEdge:
         self.learner.stop.wait(0.02)
         return None
 
+    def at_hand(self) -> Batch | None:
+        return None
+
     def ack(self, *batches: Batch) -> None:
         self.acknowledged.extend(batches)
 

@@ -34,7 +34,7 @@ class Inbox:
         self._stored = self._edge.stored
         self._what = f"messages on edge {self._edge.name}"
         self._source = running.side.messages(self._edge.name, in_flight=self._edge.in_flight)
-        self._ack = self._source.ack
+        self._ack, self._at_hand = self._source.ack, self._source.at_hand
         self._wait = running.waits(node, meter, self._what)
 
     def ready(self) -> bool:
@@ -57,6 +57,14 @@ class Inbox:
         """The next message. None when the flow stops; of a round (`gathered`) also when nobody `expected` is left to complete it,
         or when `deadline` has passed."""
         stopping = self._running.stopping
+        if stopping():
+            return None
+        try:
+            message = self._at_hand()
+        except Exception as error:
+            raise_at_operator(error, self._node)
+        if message is not None:
+            return message
         with self._wait as waiting:
             while not stopping():
                 waiting.look_up()

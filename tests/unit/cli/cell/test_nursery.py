@@ -76,8 +76,8 @@ def told_by_service(log: Path) -> dict[str, Any]:
 
 
 RUN_ONE = """
-with Nursery(["shared_part"]) as nursery:
-    nursery.prepare(stand_in=1)
+with Nursery() as nursery:
+    nursery.prepare(["shared_part"], stand_in=1)
     forked = nursery.take("stand_in")
     forked.let_go(environment={"ONLY": "this"}, log=log)
     print(json.dumps([os.getpid(), forked.pid, forked.wait(), forked.returncode]))
@@ -108,8 +108,8 @@ def test_nothing_that_was_open_in_the_command_is_open_in_a_forked_process(folder
 
 def test_a_process_that_nobody_takes_ends_without_having_begun(folder: Path) -> None:
     code = """
-with Nursery([]) as nursery:
-    nursery.prepare(stand_in=2)
+with Nursery() as nursery:
+    nursery.prepare([], stand_in=2)
     pids = [process.pid for process in nursery._waiting["stand_in"]]
 print(json.dumps(pids))
 """
@@ -134,8 +134,8 @@ def test_a_forked_process_ends_with_the_command(folder: Path) -> None:
 def test_a_killed_process_comes_back_by_the_ordinary_way(folder: Path) -> None:
     code = """
 again = "import os, threading; open('again', 'w').write(str(os.getpid())); threading.Event().wait(60)"
-with Nursery([]) as nursery:
-    nursery.prepare(stand_in=1)
+with Nursery() as nursery:
+    nursery.prepare(["shared_part"], stand_in=1)
     command = (sys.executable, "-S", "-c", again)
     spec = ChildSpec(member="stand-in-0", role="stand_in", command=command, environment={"WAIT": "yes"}, log=log)
     child = Child(spec, clock=SystemClock(), on_hopeless=print, nursery=nursery)
@@ -163,8 +163,8 @@ def test_a_process_with_two_threads_is_not_forked() -> None:
     other = threading.Thread(target=done.wait)
     other.start()
     try:
-        with Nursery([]) as nursery:
-            nursery.prepare(stand_in=1)
+        with Nursery() as nursery:
+            nursery.prepare(["shared_part"], stand_in=1)
             assert nursery.take("stand_in") is None
     finally:
         done.set()
@@ -172,6 +172,6 @@ def test_a_process_with_two_threads_is_not_forked() -> None:
 
 
 def test_what_cannot_be_imported_is_left_to_who_needs_it() -> None:
-    with Nursery(["no_such_module_of_ours"]) as nursery:
-        nursery.prepare()
+    with Nursery() as nursery:
+        nursery.prepare(["no_such_module_of_ours"])
         assert nursery.take("stand_in") is None
