@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rollstream.algorithms.impala.config import ImpalaConfig
 from rollstream.algorithms.impala.flow import flow
 from rollstream.clock import SystemClock
@@ -42,7 +44,7 @@ def test_o58_an_actor_with_new_weights_shows_none() -> None:
     assert [set(batch.columns["version"].tolist()) for batch in learner.learned] == [{number} for number in range(1, 6)]
 
 
-def test_o58_nothing_older_than_the_bound_is_learned_from() -> None:
+def test_o58_nothing_older_than_the_bound_is_learned_from_and_its_actor_is_named(caplog: pytest.LogCaptureFixture) -> None:
     learner = ToyLearner(published=9)
     config = ImpalaConfig(rollout_steps=3, batch_steps=STEPS, replay_share=0, max_lag=4)
     description = Description(flow(config, actors=Actors(count=1), learner=LearnerHandle()))
@@ -70,3 +72,6 @@ def test_o58_nothing_older_than_the_bound_is_learned_from() -> None:
     assert list(Runner(description, learner)) == []
     assert learner.learned == []
     assert learner.counters.value("env_steps_dropped", reason="max_lag") == 3 * STEPS
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "actor-0 acted by weights 8 versions old, max_lag is 4"
+    ]  # once, not with each message

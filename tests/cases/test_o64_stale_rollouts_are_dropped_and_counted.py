@@ -51,5 +51,7 @@ def test_o64_rollouts_beyond_the_bound_are_dropped_counted_and_their_actor_goes_
     trained = list(Runner(shards.gather_async().filter(filter_lag(max_lag=4)).for_each(update()), learner))
     assert [batch.version for batch in trained] == [11, 7]
     assert learner.counters.value("env_steps_dropped", reason="max_lag") == 16
+    assert learner.counters.value("env_steps_stale", reason="frozen") == 16
+    assert learner.counters.value("env_steps_stale", reason="healthy") == 0
     assert learner.counters.value("env_steps_trained") == 16
     assert edge.acknowledged == sent

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.learning.goals import ROOT, Attempt, Goal, attempt, goals_of
 
-__all__ = ["main", "record"]
+__all__ = ["RESULTS", "facts_of", "main", "record"]
 
 RESULTS = ROOT / "docs" / "learning"
 GOAL_FIELDS = ("env", "name", "algorithm", "settings", "spec", "goal_return", "measured_by", "limit_steps", "source")
@@ -54,7 +54,7 @@ def record(file: Path, *, algorithm: str, goals: Sequence[Goal], goal: Goal, cam
     old = json.loads(file.read_text(encoding="utf-8"))["goals"] if file.exists() else []
     listed = []
     for entry in goals:
-        facts = _facts(entry)
+        facts = facts_of(entry)
         before = next((found["attempts"] for found in old if {name: found.get(name) for name in GOAL_FIELDS} == facts), [])
         if entry == goal:
             before = sorted(
@@ -66,7 +66,8 @@ def record(file: Path, *, algorithm: str, goals: Sequence[Goal], goal: Goal, cam
     file.write_text(_as_text({"algorithm": algorithm, "goals": listed}), encoding="utf-8")
 
 
-def _facts(goal: Goal) -> dict[str, Any]:
+def facts_of(goal: Goal) -> dict[str, Any]:
+    """What a result is a result of; it is dropped when one of these changes."""
     data = goal.model_dump(mode="json")
     return {name: data[name] for name in GOAL_FIELDS}
 

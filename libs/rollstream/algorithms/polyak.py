@@ -17,34 +17,16 @@ from rollstream.algorithms.updating import Updating
 from rollstream.graph import Loss
 from rollstream.graph.inputs import flat_inputs
 from rollstream.learning import SampledItems
-from rollstream.replay import Fifo, SampleToInsertRatio, TableSpec, Uniform, n_step
+from rollstream.replay import n_step
 from rollstream.seeding import child_generator
-from rollstream.spaces import Columns, RowSpec
+from rollstream.spaces import Columns
 
-__all__ = ["PolyakUpdating", "recordings", "uniform_table"]
+__all__ = ["PolyakUpdating", "recordings"]
 
 
 def recordings(config: OffPolicySettings) -> dict[str, Recording]:
     """What the table begins with, by its name: `config.offline`."""
     return {"replay": Recording(source=config.offline, steps=config.n_step)} if config.offline else {}
-
-
-def uniform_table(config: OffPolicySettings, rows: RowSpec) -> TableSpec:
-    """A table that is sampled uniformly, and forgets the oldest."""
-    return TableSpec(
-        name="replay",
-        sampler=Uniform(),
-        remover=Fifo(),
-        limiter=SampleToInsertRatio(
-            samples_per_insert=config.samples_per_insert,
-            min_items=config.min_items,
-            tolerance_items=config.ratio_tolerance_items,
-        ),
-        max_items=config.table_items,
-        shards=config.table_shards,
-        batch_items=config.batch_items,
-        rows=rows.fields,
-    )
 
 
 class PolyakUpdating(Updating):

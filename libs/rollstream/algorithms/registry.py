@@ -154,6 +154,7 @@ ALGORITHMS = {
             summary="gradients computed in the actors, applied in order of arrival (Mnih et al. 2016)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="appo",
@@ -174,6 +175,7 @@ ALGORITHMS = {
             summary="PPO whose actors learn together, decentralized, by all-reduce (Wijmans et al. 2020)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="es",
@@ -184,6 +186,7 @@ ALGORITHMS = {
             summary="evolution strategies: places of shared noise and returns cross the edge, no gradient (Salimans et al. 2017)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="ars",
@@ -194,6 +197,7 @@ ALGORITHMS = {
             summary="augmented random search with a linear policy (Mania et al. 2018)",
             spaces="any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="maml",
@@ -204,6 +208,7 @@ ALGORITHMS = {
             summary="weights from which one gradient step in the actors learns a task (Finn et al. 2017)",
             spaces="any actions; any observations; environments with a reset option task",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="impala",
@@ -257,6 +262,7 @@ ALGORITHMS = {
             summary="behavior cloning: do as the recorded data did (Pomerleau 1991)",
             spaces="any actions; any observations",
             policy="offline",
+            status="proven",
         ),
         Algorithm(
             name="marwil",
@@ -267,6 +273,7 @@ ALGORITHMS = {
             summary="imitation weighted by how well it went (Wang et al. 2018)",
             spaces="any actions; any observations",
             policy="offline",
+            status="proven",
         ),
         Algorithm(
             name="cql",
@@ -288,6 +295,7 @@ ALGORITHMS = {
             summary="PPO for several agents, with shared or separate policies (de Witt et al. 2020)",
             spaces="several agents; any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="qmix",
@@ -298,6 +306,7 @@ ALGORITHMS = {
             summary="one team reward, agents that act apart: monotonic mixing of their values (Rashid et al. 2018)",
             spaces="several agents with one Discrete action each; any observations",
             policy="off-policy",
+            status="proven",
         ),
         Algorithm(
             name="self-play",
@@ -308,6 +317,7 @@ ALGORITHMS = {
             summary="PPO against a growing league of its own frozen snapshots (Bansal et al. 2018)",
             spaces="zero-sum games of agents with equal spaces; any actions; any observations",
             policy="on-policy",
+            status="proven",
         ),
         Algorithm(
             name="two-trainer",
@@ -318,6 +328,7 @@ ALGORITHMS = {
             summary="a PPO policy and a DQN policy in one environment with several agents (Liang et al. 2021)",
             spaces="several agents; any actions for ppo, one Discrete for dqn; any observations",
             policy="on-policy and off-policy",
+            status="proven",
         ),
     )
 }

@@ -76,7 +76,7 @@ def counters_source(counters: Counters) -> Source:
             if metric is None or bool(reason) != bool(metric.labels):
                 yield Sample(metric=names.OTHER, value=value, labels={"name": name, "reason": reason})
             else:
-                yield Sample(metric=metric, value=value, labels={"reason": reason} if reason else {})
+                yield Sample(metric=metric, value=value, labels={metric.labels[0]: reason} if reason else {})
 
     return read
 

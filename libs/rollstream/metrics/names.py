@@ -47,6 +47,9 @@ ENV_STEPS_DROPPED = _counter(
     "Environment steps that were given up, by reason; nothing is dropped silently.",
     "reason",
 )
+ENV_STEPS_STALE = _counter(
+    "env_steps_stale", "environment steps", "Environment steps that were given up for their old weights, by actor.", "actor"
+)
 UPDATES = _counter("updates", "updates", "Optimizer steps of the learner.")
 UPDATES_SKIPPED = _counter("updates_skipped", "updates", "Optimizer steps left out because of a non-finite loss or gradient.")
 ITEMS_INSERTED = _counter("items_inserted", "items", "Items that entered a replay table.")
@@ -97,6 +100,6 @@ METRICS: tuple[Metric, ...] = tuple(value for value in dict(globals()).values() 
 COUNTERS: dict[str, Metric] = {
     metric.name.removeprefix("rollstream_"): metric
     for metric in METRICS
-    if metric.kind == "counter" and metric.labels in ((), ("reason",))
+    if metric.kind == "counter" and metric.labels in ((), ("reason",), ("actor",))
 }
-"""The metric that shows a counter of `rollstream.metrics.Counters`, by the counter's name."""
+"""The metric that shows a counter of `rollstream.metrics.Counters`, by the counter's name; its label is what the counter is split by."""

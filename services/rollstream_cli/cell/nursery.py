@@ -1,8 +1,9 @@
 """The first life of a cell's processes: forked from the command, which has imported what they need.
 
-    command, one thread ── imports ── forks ─┬─▶ control, replay ── the web framework ─┐
-                                             ├─▶ learner, actors ──────────────────────┼─▶ gate ─▶ as `python -m rollstream_ROLE`
-                                             └─▶ itself: starts Redis, then opens the gates ┘
+    command, one thread ── imports ── forks ─▶ control ── imports the web framework ─────────────┐
+                              └ imports ── forks ─┬─▶ replay ── imports the web framework ───────┤
+                                                  ├─▶ learner, actors ───────────────────────────┼─▶ gate ─▶ as `python -m rollstream_ROLE`
+                                                  └─▶ itself: starts Redis, then opens the gates ┘
 
 Nearly all that a process does before its work is to import, and most of it is the same for all of them: a second of processor time
 each, which is spent once this way. A fork copies only the thread that forks, so a process with several threads is not forked: then,

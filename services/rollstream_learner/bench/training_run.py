@@ -94,6 +94,8 @@ class TrainingRun:
         after = cores_busy()
         self.machine_cores_busy = (after[0] - before[0]) / max(1e-9, after[1] - before[1]) * (os.cpu_count() or 1)
         self.words = file.read_text()
+        if words and self.words_wall_s is None and words in self.words:  # said with its last breath
+            self.words_wall_s = self.ended_wall_s
 
     def figures(self, *, warm_up_s: float) -> dict[str, Any]:
         """Rates from the first report after `warm_up_s` of training to the last, and times from the start of the process."""

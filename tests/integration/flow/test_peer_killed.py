@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,9 @@ def test_a_killed_peer_is_replaced_and_every_step_is_accounted_for(shell: Any) -
     shell.until(lambda: newest(shell, run)["metrics"].get("peers") == ACTORS, timeout_s=180.0)
     kill_an_actor(shell)
     shell.until(lambda: "lost a peer" in said_by_actors(shell, run), timeout_s=180.0)
+    shell.until(
+        lambda: re.search(r"actor-\d left the group; it goes on with actor-\d", said_by_actors(shell, run)), timeout_s=180.0
+    )
     before = newest(shell, run)
     told_before = before["number"] + 2 * ACTORS  # these may still be of the old group
     shell.until(lambda: newest(shell, run)["number"] > told_before, timeout_s=180.0)

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from rollstream.algorithms.dqn.config import ActionValueSettings
 from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.schedule import linear
+from rollstream.algorithms.tables import replay_table
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import DoubleQLoss, Loss, QPolicy
 from rollstream.graph.losses import CategoricalQLoss, QuantileQLoss
 from rollstream.graph.losses.noisy import CHOICE, ONLINE, TARGET
 from rollstream.learning import Learned, LearningAgent, SampledItems
-from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
+from rollstream.replay import Prioritized, TableSpec, importance_weights, n_step
 from rollstream.seeding import child_generator
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
@@ -70,20 +71,12 @@ class DqnAgent:
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
         config = self.config
         return {
-            "replay": TableSpec(
-                name="replay",
+            "replay": replay_table(
+                config,
+                rows,
                 sampler=Prioritized(exponent=config.priority_exponent),
-                remover=Fifo(),
-                limiter=SampleToInsertRatio(
-                    samples_per_insert=config.samples_per_insert,
-                    min_items=config.min_items,
-                    tolerance_items=config.ratio_tolerance_items,
-                ),
-                max_items=config.table_items,
-                shards=config.table_shards,
-                chunk_rows=(config.n_step + 1) // 2,  # an item of n + 1 rows is read as 3 chunks, with few rows too many
                 batch_items=config.sample_items,
-                rows=rows.fields,
+                chunk_rows=(config.n_step + 1) // 2,  # an item of n + 1 rows is read as 3 chunks, with few rows too many
             )
         }
 

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from rollstream.algorithms.qmix.config import QmixConfig
 from rollstream.algorithms.schedule import linear
+from rollstream.algorithms.tables import replay_table
 from rollstream.algorithms.updating import Updating
 from rollstream.graph.losses.qmix import QmixLoss
 from rollstream.graph.policies.qmix_policy import QmixPolicy
 from rollstream.learning import Learned, LearningAgent, SampledItems
-from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights, n_step
+from rollstream.replay import Prioritized, TableSpec, importance_weights, n_step
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["QmixAgent"]
@@ -49,19 +50,11 @@ class QmixAgent:
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
         config = self.config
         return {
-            "replay": TableSpec(
-                name="replay",
+            "replay": replay_table(
+                config,
+                rows,
                 sampler=Prioritized(exponent=config.priority_exponent),
-                remover=Fifo(),
-                limiter=SampleToInsertRatio(
-                    samples_per_insert=config.samples_per_insert,
-                    min_items=config.min_items,
-                    tolerance_items=config.ratio_tolerance_items,
-                ),
-                max_items=config.table_items,
-                shards=config.table_shards,
                 batch_items=config.batch_items,
-                rows=rows.fields,
             )
         }
 

@@ -15,11 +15,12 @@ from rollstream.algorithms.observing import preprocessing
 from rollstream.algorithms.r2d2.config import R2d2Config
 from rollstream.algorithms.r2d2.sequences import sequence_columns
 from rollstream.algorithms.schedule import linear
+from rollstream.algorithms.tables import replay_table
 from rollstream.algorithms.updating import Updating
 from rollstream.graph.losses import SequenceQLoss
 from rollstream.graph.policies import RecurrentQPolicy
 from rollstream.learning import Learned, LearningAgent, SampledItems
-from rollstream.replay import Fifo, Prioritized, SampleToInsertRatio, TableSpec, importance_weights
+from rollstream.replay import Prioritized, TableSpec, importance_weights
 from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
 
 __all__ = ["R2d2Agent"]
@@ -71,20 +72,12 @@ class R2d2Agent:
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
         config = self.config
         return {
-            "replay": TableSpec(
-                name="replay",
+            "replay": replay_table(
+                config,
+                rows,
                 sampler=Prioritized(exponent=config.priority_exponent),
-                remover=Fifo(),
-                limiter=SampleToInsertRatio(
-                    samples_per_insert=config.samples_per_insert,
-                    min_items=config.min_items,
-                    tolerance_items=config.ratio_tolerance_items,
-                ),
-                max_items=config.table_items,
-                shards=config.table_shards,
                 batch_items=config.batch_items,
                 chunk_rows=config.stride_steps,
-                rows=rows.fields,
             )
         }
 

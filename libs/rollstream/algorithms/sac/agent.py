@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.polyak import PolyakUpdating, recordings, uniform_table
+from rollstream.algorithms.polyak import PolyakUpdating, recordings
 from rollstream.algorithms.sac.config import SacConfig
+from rollstream.algorithms.tables import replay_table
 from rollstream.graph import Loss
 from rollstream.graph.discrete import choices
 from rollstream.graph.losses import DiscreteSoftActorCriticLoss, SoftActorCriticLoss
@@ -54,7 +55,7 @@ class SacAgent:
         return SoftActorCriticLoss(policy, target_entropy=target, learn_temperature=config.learn_temperature)
 
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
-        return {"replay": uniform_table(self.config, rows)}
+        return {"replay": replay_table(self.config, rows, batch_items=self.config.batch_items)}
 
     def learning(self, *, seed: int) -> LearningAgent:
         return _SacLearning("sac", self.loss, self.config, seed=seed)

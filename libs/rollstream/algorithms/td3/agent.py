@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rollstream.algorithms.observing import preprocessing
-from rollstream.algorithms.polyak import PolyakUpdating, recordings, uniform_table
+from rollstream.algorithms.polyak import PolyakUpdating, recordings
 from rollstream.algorithms.schedule import linear
+from rollstream.algorithms.tables import replay_table
 from rollstream.algorithms.td3.config import Td3Config
 from rollstream.graph import DeterministicActorCritic
 from rollstream.graph.losses import TwinDelayedLoss
@@ -50,7 +51,7 @@ class Td3Agent:
         )
 
     def tables(self, rows: RowSpec) -> Mapping[str, TableSpec]:
-        return {"replay": uniform_table(self.config, rows)}
+        return {"replay": replay_table(self.config, rows, batch_items=self.config.batch_items)}
 
     def learning(self, *, seed: int) -> LearningAgent:
         return _Td3Learning(self, seed=seed)

@@ -1,8 +1,9 @@
-"""filter_lag: data by weights that are too old is dropped, and counted."""
+"""filter_lag: data by weights that are too old is dropped, counted, and its actor is named."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 
 from rollstream.errors import ConfigError
 from rollstream.flow.place import calling_place
@@ -12,11 +13,15 @@ from rollstream.spaces import Batch
 
 __all__ = ["filter_lag"]
 
+NAMED_AGAIN_AFTER_S = 60.0
+_LOG = logging.getLogger("rollstream.flow")
+
 
 def filter_lag(*, max_lag: int | None) -> Step[Batch, bool]:
     """For `filter`: keep batches whose oldest weights are at most `max_lag` versions old; None keeps all.
 
-    What is dropped is counted under the reason `max_lag`.
+    What is dropped is counted under the reason `max_lag`, and by actor as `env_steps_stale`. A warning names the actor, once a minute
+    as long as it goes on.
     """
     if max_lag is not None and max_lag < 0:
         raise ConfigError(f"max_lag must be >= 0 or None, got {max_lag} ({calling_place()})")
@@ -43,10 +48,29 @@ class _FilterLag:
 class _BoundFilter:
     side: LearnerSide
     max_lag: int
+    named_s: dict[str, float] = field(default_factory=dict)
+    """When each actor was last named."""
 
     def is_fresh(self, batch: Batch) -> bool:
         """Whether the batch is young enough."""
-        return self.side.version() - batch.version <= self.max_lag
+        lag = self.side.version() - batch.version
+        if lag <= self.max_lag:
+            return True
+        self.side.counters.add("env_steps_stale", batch.env_steps, reason=batch.actor or "several")
+        self._name(batch.actor or "one of several actors", lag)
+        return False
+
+    def _name(self, actor: str, lag: int) -> None:
+        now_s = self.side.clock.monotonic_s()
+        if now_s - self.named_s.get(actor, -NAMED_AGAIN_AFTER_S) >= NAMED_AGAIN_AFTER_S:
+            self.named_s[actor] = now_s
+            _LOG.warning(
+                "%s acted by weights %d versions old, max_lag is %d: what it sent is dropped. If this goes on, new weights do not "
+                "reach it, or it is much slower than the learner",
+                actor,
+                lag,
+                self.max_lag,
+            )
 
 
 def _keep_all(batch: Batch) -> bool:

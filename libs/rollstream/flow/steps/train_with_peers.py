@@ -121,6 +121,7 @@ class _Member:
         self._version = 0
         self._env_steps = 0
         self._groups = 0
+        self._members: tuple[str, ...] = ()
 
     def __call__(self, batch: Batch) -> Batch:
         training = self._ready()
@@ -233,6 +234,7 @@ class _Member:
         meeting = peers.meet(standing=training.updates, expected=self._settings.peers, open_at=open_at)
         self._rank, self._met = meeting.rank, True
         self._groups = meeting.generation
+        self._tell_who_is_gone(meeting.members)
         if len(meeting.members) == 1:
             return
         self._group = PeerGroup(
@@ -245,6 +247,12 @@ class _Member:
             opened=opened[-1] if meeting.rank == 0 else None,
         )
         self._take_state(training)
+
+    def _tell_who_is_gone(self, members: tuple[str, ...]) -> None:
+        """Gloo knows ranks; who of the last group is missing in this one is known here. The first of them tells."""
+        gone, self._members = sorted(set(self._members) - set(members)), members
+        if gone and self._rank == 0:
+            _LOG.warning("%s left the group; it goes on with %s", ", ".join(gone), ", ".join(members))
 
     def _take_state(self, training: LocalTraining) -> None:
         """Weights, moments, version and count of steps of rank 0 become those of all."""
