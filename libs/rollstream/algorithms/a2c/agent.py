@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from rollstream.algorithms.a2c.config import A2cConfig
 from rollstream.algorithms.actor_critic import actor_critic
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.updating import Updating
 from rollstream.graph.losses import PolicyGradientLoss
 from rollstream.learning import Learned, LearningAgent
-from rollstream.spaces import Batch, Column, Leaf, RowSpec
+from rollstream.spaces import Batch, Leaf
 
 __all__ = ["A2cAgent"]
 
 
-class A2cAgent:
+class A2cAgent(OnPolicyAgent):
     """A2C for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: A2cConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -30,13 +26,6 @@ class A2cAgent:
     @property
     def loss(self) -> PolicyGradientLoss:
         return PolicyGradientLoss(self.policy)
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def learning(self, *, seed: int) -> LearningAgent:
         return _A2cLearning(self, seed=seed)

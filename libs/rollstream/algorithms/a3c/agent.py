@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rollstream.algorithms.a3c.config import A3cConfig
 from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.gradients import ActorGradients, require_stateless
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.updating import Updating
 from rollstream.graph.losses import PolicyGradientLoss
 from rollstream.learning import Learned, LearningAgent
-from rollstream.spaces import Batch, Column, Leaf, RowSpec
+from rollstream.spaces import Batch, Leaf
 
 __all__ = ["A3cAgent"]
 
 
-class A3cAgent:
+class A3cAgent(OnPolicyAgent):
     """A3C for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: A3cConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -30,13 +26,6 @@ class A3cAgent:
     @property
     def loss(self) -> PolicyGradientLoss:
         return PolicyGradientLoss(self.policy)
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def gradients(self) -> ActorGradients:
         """What actors compute with."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rollstream.algorithms.appo.config import AppoConfig
 from rollstream.algorithms.impala.agent import VtraceLearning, vtrace_policy
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.graph.losses import ClippedVtraceLoss
 from rollstream.learning import LearningAgent
-from rollstream.spaces import Column, Leaf, RowSpec
+from rollstream.spaces import Leaf
 
 __all__ = ["AppoAgent"]
 
 
-class AppoAgent:
+class AppoAgent(OnPolicyAgent):
     """APPO for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: AppoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -35,13 +31,6 @@ class AppoAgent:
             c_clip=config.c_clip,
             worker_clip=config.worker_clip,
         )
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def learning(self, *, seed: int) -> LearningAgent:
         config = self.config

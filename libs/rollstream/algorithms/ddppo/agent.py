@@ -11,21 +11,20 @@ import numpy.typing as npt
 from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.ddppo.config import DdppoConfig
 from rollstream.algorithms.gradients import require_stateless
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.optimizing import learning_rate, optimizer
 from rollstream.algorithms.updating import Updating
 from rollstream.errors import SchemaMismatch
 from rollstream.graph import PpoLoss, Update, build_update
 from rollstream.graph.modes.update import Gradient
 from rollstream.learning import Learned, LearningAgent
-from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
+from rollstream.spaces import Batch, Columns, Leaf
 
 __all__ = ["DdppoAgent", "DdppoTraining"]
 
 
-class DdppoAgent:
+class DdppoAgent(OnPolicyAgent):
     """DDPPO for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: DdppoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -36,13 +35,6 @@ class DdppoAgent:
     @property
     def loss(self) -> PpoLoss:
         return PpoLoss(self.policy)
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def training(self) -> DdppoTraining:
         """What actors learn with."""

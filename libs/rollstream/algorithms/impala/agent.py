@@ -7,21 +7,20 @@ from typing import Any
 
 from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.impala.config import ImpalaConfig, VtraceSettings
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.unrolls import unrolls
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import ActorCriticPolicy, Loss
 from rollstream.graph.losses import VtraceLoss
 from rollstream.learning import Learned, LearningAgent
 from rollstream.seeding import child_generator
-from rollstream.spaces import Batch, Column, Leaf, RowSpec
+from rollstream.spaces import Batch, Leaf
 
 __all__ = ["ImpalaAgent", "VtraceLearning", "vtrace_policy"]
 
 
-class ImpalaAgent:
+class ImpalaAgent(OnPolicyAgent):
     """IMPALA for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: ImpalaConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -39,13 +38,6 @@ class ImpalaAgent:
             c_clip=config.c_clip,
             advantage_rho_clip=config.rho_clip,
         )
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def learning(self, *, seed: int) -> LearningAgent:
         config = self.config

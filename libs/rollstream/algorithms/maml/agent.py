@@ -12,13 +12,14 @@ import numpy.typing as npt
 from rollstream.algorithms.actor_critic import actor_critic
 from rollstream.algorithms.gradients import ActorGradients, require_stateless
 from rollstream.algorithms.maml.config import MamlConfig
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.updating import Updating
 from rollstream.errors import SchemaMismatch
 from rollstream.flow.steps.adapt import PHASE, TASK
 from rollstream.graph import PpoLoss, declare
 from rollstream.graph.layout import FlatLayout
 from rollstream.learning import Learned, LearningAgent
-from rollstream.spaces import Batch, Column, Columns, Leaf, RowSpec
+from rollstream.spaces import Batch, Columns, Leaf
 
 __all__ = ["MamlAgent", "tasks_of"]
 
@@ -26,10 +27,8 @@ INNER = {"clip_ratio": 1e6, "value_coefficient": 0.0, "entropy_coefficient": 0.0
 """Adaptation is the plain policy gradient: of the ratio, never cut, whose second derivatives are those of the expected return."""
 
 
-class MamlAgent:
+class MamlAgent(OnPolicyAgent):
     """MAML for one family of tasks, given by the leaves of its environments."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: MamlConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -40,13 +39,6 @@ class MamlAgent:
     @property
     def loss(self) -> PpoLoss:
         return PpoLoss(self.policy)
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def adaptation(self) -> _Adaptation:
         """The inner gradient step, for actors."""

@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollstream.algorithms.actor_critic import actor_critic
+from rollstream.algorithms.on_policy import OnPolicyAgent
 from rollstream.algorithms.ppo.config import PpoConfig
 from rollstream.algorithms.sequences import sequences
 from rollstream.algorithms.updating import Updating
 from rollstream.graph import PpoLoss
 from rollstream.learning import Learned, LearningAgent
 from rollstream.seeding import child_generator
-from rollstream.spaces import Batch, Column, Leaf, RowSpec
+from rollstream.spaces import Batch, Leaf
 
 __all__ = ["PpoAgent"]
 
 
-class PpoAgent:
+class PpoAgent(OnPolicyAgent):
     """PPO for one environment, given by its leaves."""
-
-    table_names: tuple[str, ...] = ()
 
     def __init__(self, config: PpoConfig, *, observation: tuple[Leaf, ...], actions: tuple[Leaf, ...]) -> None:
         self.config = config
@@ -32,13 +31,6 @@ class PpoAgent:
     @property
     def loss(self) -> PpoLoss:
         return PpoLoss(self.policy, steps=self.config.sequence_steps if self.config.recurrent else None)
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        return self.policy.extra_columns
-
-    def tables(self, rows: RowSpec) -> Mapping[str, Any]:
-        return {}
 
     def learning(self, *, seed: int) -> LearningAgent:
         return _PpoLearning(self, seed=seed)
