@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS ?= runs
 PYTEST := $(BIN)/python -m pytest
-ON_REDIS := $(addprefix tests/integration/,actor control edges flow learner replay service store weights cli/test_redis.py) tests/cases
+ON_REDIS := $(addprefix tests/integration/,edges replay service store weights cli/test_redis.py) tests/cases
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test lint test-redis7 test-envpool test-chart test-learning test-chaos test-compose test-cluster bench images schema docs clean
@@ -34,7 +34,7 @@ lint: setup ## formatting, style, types and the layers of the house
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-test-redis7: setup ## the integration tests that talk to a server themselves, against a redis-server 7 binary (needs redis-server)
+test-redis7: setup ## the tests of what Redis stores and carries, against a redis-server 7 binary (needs redis-server)
 	@command -v redis-server >/dev/null || { echo 'redis-server is not installed: apt-get install redis-server'; exit 1; }
 	ROLLSTREAM_TEST_REDIS_SERVER=$$(command -v redis-server) $(PYTEST) -n 3 --dist loadfile -m 'not learning and not chaos and not compose and not cluster and not envpool' $(ON_REDIS)
 

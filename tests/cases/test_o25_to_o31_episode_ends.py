@@ -45,7 +45,7 @@ def test_o25_cartpole_of_its_own_vector_form_marks_limits_like_the_plain_one() -
 
 
 def test_o27_the_ignored_step_is_counted_nowhere() -> None:
-    rollout = collect(EnvironmentSpec(id=COUNTING, kwargs={"lengths": [3]}, vectorization="sync"), steps=8, envs=1)
+    rollout = collect(EnvironmentSpec(id=COUNTING, kwargs={"lengths": [3]}, autoreset="next_step"), steps=8, envs=1)
     assert rollout.env_steps == 6
     assert rollout.episodes.lengths.tolist() == [3, 3]
 
