@@ -38,6 +38,7 @@ OWN = (
         summary="DQN with C51, dueling streams and noisy networks (Hessel et al. 2018)",
         spaces="one Discrete action; any observations",
         policy="off-policy",
+        status="proven",
     ),
     Algorithm(
         name="apex",
@@ -48,6 +49,7 @@ OWN = (
         summary="distributed prioritized replay: priorities from the actors, each exploring in its own way (Horgan et al. 2018)",
         spaces="one Discrete action; any observations",
         policy="off-policy",
+        status="proven",
     ),
     Algorithm(
         name="r2d2",
@@ -91,6 +93,7 @@ OWN = (
         summary="asynchronous PPO: IMPALA's flow, a clip around a target network (Luo et al. 2020)",
         spaces="any actions; any observations",
         policy="on-policy",
+        status="proven",
     ),
     Algorithm(
         name="ddppo",
@@ -156,6 +159,7 @@ OWN = (
         summary="soft actor-critic with a temperature that finds itself (Haarnoja et al. 2018; discrete: Christodoulou 2019)",
         spaces="Boxes with bounds, or one Discrete action; any observations",
         policy="off-policy",
+        status="proven",
     ),
     Algorithm(
         name="td3",
