@@ -50,8 +50,8 @@ SPARSE_KEY_MAP_BYTES = 32
 CAPTURE_ITEM_BYTES = 102
 """Copies of an item's columns while a snapshot is made: as they lie, and in order."""
 INDEX_CHUNK_BYTES = 20
-SHARD_WORKING_BYTES = 8 << 20
-"""Entries that are read and buffers, of a shard's process as a whole, beside its indexes."""
+SHARD_WORKING_BYTES = 10 << 20
+"""Entries that are read and buffers, of a shard's process as a whole, beside its indexes; most on a busy machine, where more waits."""
 
 
 def chunk_memory_bytes(table_id: str, chunk_bytes: int) -> int:
