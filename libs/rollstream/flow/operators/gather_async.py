@@ -21,9 +21,9 @@ class GatherAsync(Operator):
         self.inbox = Inbox(self.node, self.running, self.meter)
 
     def parcels(self) -> Iterator[Parcel]:
-        receive, admit, passed = self.inbox.receive, self.inbox.admit, self.passed
+        receive, admit, passed = self.inbox.receive, self.inbox.admit_one, self.passed
         while (message := receive()) is not None:
-            yield passed(admit((message,)))
+            yield passed(admit(message))
 
     def ready(self) -> bool:
         return self.inbox.ready()

@@ -35,6 +35,7 @@ class Inbox:
         self._what = f"messages on edge {self._edge.name}"
         self._source = running.side.messages(self._edge.name, in_flight=self._edge.in_flight)
         self._ack, self._at_hand = self._source.ack, self._source.at_hand
+        self._admit = running.ledger.admit
         self._wait = running.waits(node, meter, self._what)
 
     def ready(self) -> bool:
@@ -80,6 +81,12 @@ class Inbox:
                 self._meter.waits_for = f"{self._what} of {', '.join(sorted(missing)) or 'any actor'}"
         return None
 
+    def admit_one(self, message: Batch) -> Parcel:
+        """An item of this message alone; most tell nothing beside their rows."""
+        if message.metrics or len(message.episodes.returns):
+            return self.admit((message,))
+        return self._admit(message, self._stored, self._ack, (message,))
+
     def admit(self, messages: Sequence[Batch]) -> Parcel:
         """One item of one or more messages, which are acknowledged when it has been used."""
         try:
@@ -91,7 +98,7 @@ class Inbox:
                 self._note(message)
         if joined.metrics:
             joined = _without_told(joined)
-        return self._running.ledger.admit(joined, self._stored, self._ack, messages)
+        return self._admit(joined, self._stored, self._ack, messages)
 
     def refuse(self, message: Batch, *, reason: str) -> None:
         """Drop a message, count it, let its actor go on. Rows that lie in a table already still count as stored."""
