@@ -62,7 +62,7 @@ def _part(part: str, options: argparse.Namespace, folder: Path) -> Any:
         python=options.rllib_python,
         seconds=options.seconds,
         repeats=options.repeats,
-        folder=folder,
+        folder=folder / part,  # parts run the same algorithms
         clock=SystemClock(),
         more=[word for setting in options.set for word in ("--set", setting)],
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rollstream.clock import Clock
+from rollstream.errors import ConfigError
 from rollstream.metrics import env_steps_in_flight
 from rollstream_learner.bench.process_tree import TreeMeter, cores_busy
 
@@ -67,6 +68,10 @@ class TrainingRun:
             python_path: a folder with modules of the user's.
             words: when they are shown first is remembered in `words_wall_s`.
         """
+        if (self.folder / "runs").exists():
+            raise ConfigError(
+                f"{self.folder} holds the reports of another run, which would count as this one's; give it a folder of its own"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         before = cores_busy()
         start_s = self._clock.monotonic_s()

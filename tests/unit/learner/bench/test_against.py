@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rollstream.clock import FakeClock
+from rollstream.errors import ConfigError
 from rollstream_learner.bench.against import PARTS, main
 from rollstream_learner.bench.breaking import FILE, SOURCE, WORDS, last_frame
 from rollstream_learner.bench.peers.environments import SleepingEnvironment
@@ -61,6 +62,13 @@ def test_a_run_without_results_says_so() -> None:
     run = ours(report(1.0, steps=100))
     run.words = "one\nthe last words\n"
     assert run.figures(warm_up_s=0.0) == {"failed": ["the last words"]}
+
+
+def test_reports_of_another_run_are_never_taken_for_its_own(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    run = TrainingRun("ppo", environment="CartPole-v1", seconds=9.0, folder=tmp_path, clock=FakeClock())
+    with pytest.raises(ConfigError, match="holds the reports of another run"):
+        run.run()
 
 
 def test_theirs_counts_each_environment_step_once() -> None:
