@@ -34,23 +34,29 @@ def operator_costs(items: int = 500) -> Mapping[str, float]:
     """Microseconds of a processor for an item and an operator, the best of many runs of `items` items each.
 
     `runner and gather_async` is the pull of one item from outside, the gather and its bookkeeping included; it is subtracted from
-    the others. Those `in threads` include the switches between threads; all others run inline, in one thread.
+    the others, with which its runs take turns, so that they see more than one moment of the machine.
+    Those `in threads` include the switches between threads; all others run inline, in one thread.
     """
-    costs = {"runner and gather_async": 1e6 * min(_seconds(_nothing, items, inline=True) for _ in range(REPEATS)) / items}
+    costs: dict[str, float] = {}
+    alone_us: list[float] = []
     for name, (build, operators) in _INLINE.items():
-        costs[name] = _cost_us(build, items, operators=operators, inline=True)
+        costs[name], source_us = _cost_us(build, items, operators=operators, inline=True)
+        alone_us.append(source_us)
     for name, (build, operators) in _IN_THREADS.items():
-        costs[f"{name} in threads"] = _cost_us(build, items, operators=operators, inline=False)
-    return {name: round(cost_us, 3) for name, cost_us in costs.items()}
+        costs[f"{name} in threads"], source_us = _cost_us(build, items, operators=operators, inline=False)
+        alone_us.append(source_us)
+    return {name: round(cost_us, 3) for name, cost_us in {"runner and gather_async": min(alone_us), **costs}.items()}
 
 
-def _cost_us(build: Build, items: int, *, operators: int, inline: bool) -> float:
-    """Runs with and without the operators take turns, so that a machine that slows down slows both down."""
+def _cost_us(build: Build, items: int, *, operators: int, inline: bool) -> tuple[float, float]:
+    """Microseconds of one of the operators, and of the source alone. Runs of both take turns, so that a machine that slows down slows
+    both down."""
     without_s, with_s = [], []
     for _ in range(REPEATS):
         without_s.append(_seconds(_nothing, items, inline=True))
         with_s.append(_seconds(build, items, inline=inline))
-    return max(0.0, 1e6 * (min(with_s) - min(without_s)) / operators / items)
+    per_item = 1e6 / items
+    return max(0.0, per_item * (min(with_s) - min(without_s)) / operators), per_item * min(without_s)
 
 
 def _nothing(stream: Stream[Any]) -> Stream[Any]:
