@@ -119,9 +119,15 @@ def test_inspection_knows_the_leaves_of_all_agents() -> None:
     assert len(agents_of(info.observation_leaves, info.action_leaves)) == 3
 
 
-@pytest.mark.parametrize("setting", [{"vectorization": "sync"}, {"autoreset": "next_step"}])
-def test_ways_of_vectorizing_are_refused(setting: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="has several agents"):
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"vectorization": "sync"}, "has several agents; environment.vectorization does nothing there: leave it out"),
+        ({"autoreset": "next_step"}, "has several agents, whose copies are stepped one after another"),
+    ],
+)
+def test_ways_of_vectorizing_are_refused(setting: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
         made("Meeting", **setting)
 
 
