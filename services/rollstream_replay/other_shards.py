@@ -51,21 +51,12 @@ def read_counts(store: Store, places: list[_Place]) -> dict[str, dict[str, Table
     for place, reply in zip(places, replies, strict=True):
         position = parse_position(reply)
         for name, counts in (position.tables if position else {}).items():
-            before = summed[place.rows_id].get(name, TableCounts())
-            summed[place.rows_id][name] = TableCounts(
-                inserted=before.inserted + counts.inserted,
-                sampled=before.sampled + counts.sampled,
-                size=before.size + counts.size,
-            )
+            summed[place.rows_id][name] = summed[place.rows_id].get(name, TableCounts()) + counts
     return summed
 
 
 def apply_counts(rows: ServedRows, summed: Mapping[str, TableCounts]) -> bool:
-    """Hand the sums to the limiters; True when one of them has changed."""
-    changed = False
-    for table in rows.tables.values():
-        limiter, counts = table.table.limiter, summed.get(table.table.spec.name, TableCounts())
-        if limiter.elsewhere != counts:
-            limiter.elsewhere = counts
-            changed = True
-    return changed
+    """Hand the sums to the limiters; True when one of them may let more happen than before."""
+    tables = [table.table for table in rows.tables.values()]
+    heard = [table.limiter.hear(summed.get(table.spec.name, TableCounts())) for table in tables]
+    return any(heard)

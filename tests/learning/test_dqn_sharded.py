@@ -66,10 +66,10 @@ def cell(tmp_path: Path) -> Iterator[Cell]:
         cli("down", "--dir", "cell", cwd=tmp_path)
 
 
-def wait_until(what: str, condition: Callable[[], bool], *, within_s: float) -> None:
+def wait_until(what: str, condition: Callable[[], bool], *, within_s: float, state: Callable[[], object]) -> None:
     began_s = time.monotonic()
     while not condition():
-        assert time.monotonic() - began_s < within_s, f"not within {within_s:.0f} s: {what}"
+        assert time.monotonic() - began_s < within_s, f"not within {within_s:.0f} s: {what}; {state()}"
         time.sleep(0.2)
 
 
@@ -94,15 +94,21 @@ def test_dqn_reaches_475_from_three_shards_of_which_one_is_killed(cell: Cell) ->
     def phase() -> str:
         return str(cell.get(path)["phase"])
 
-    def shares() -> list[int]:
-        return [int(shard["info"]["items"]) for shard in table()["shards"] if shard["info"] is not None]
+    def everywhere(count: str, *, least: int) -> bool:
+        counts = [int(shard["info"][count]) for shard in table()["shards"] if shard["info"] is not None]
+        return len(counts) == SHARDS and min(counts) > least
 
-    wait_until("items on each shard", lambda: len(shares()) == SHARDS and min(shares()) > 500, within_s=120)
+    def state() -> str:
+        seen = {name: cell.get(path + "/" + name) for name in ("tables", "flow", "faults")}
+        return json.dumps({"experiment": cell.get(path), "members": cell.get("/v1/cell")["members"], **seen}, indent=1)
+
+    wait_until("items on each shard", lambda: everywhere("items", least=500), within_s=120, state=state)
+    wait_until("samples of each shard", lambda: everywhere("sampled", least=2000), within_s=120, state=state)
     victim = cell.shards()[1]
     os.kill(victim, signal.SIGKILL)
-    wait_until("another process for shard 1", lambda: cell.shards().get(1, victim) != victim, within_s=RECOVER_S)
-    wait_until("the shard's items", lambda: len(shares()) == SHARDS and min(shares()) > 500, within_s=RECOVER_S)
-    wait_until("the end", lambda: phase() not in ("queued", "starting", "running"), within_s=TRAIN_S)
+    wait_until("another process for shard 1", lambda: cell.shards().get(1, victim) != victim, within_s=RECOVER_S, state=state)
+    wait_until("the shard's items", lambda: everywhere("items", least=500), within_s=RECOVER_S, state=state)
+    wait_until("the end", lambda: phase() not in ("queued", "starting", "running"), within_s=TRAIN_S, state=state)
     seen = cell.get(path)
     assert seen["phase"] == "succeeded", seen
     assert not [fault for fault in cell.get(path + "/faults")["faults"] if fault["data"]["fatal"]]

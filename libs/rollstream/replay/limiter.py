@@ -6,6 +6,10 @@ With i items inserted so far, s sampled so far, and the table's size now (insert
     insert k:  size + k <= min_items            or   ((i + k) * spi) - s <= max_diff
 
 Removing an item takes nothing from i: what was inserted may still be sampled so often, though from other items.
+
+A shard knows at once what it has sampled, and later what others have. So the one that samplers like best would take all room that
+they make, and its writers would starve those of the others. Where the writers of n shards wait, a shard therefore inserts no more
+than an n-th of the room (rounded up) before it hears of the others again; what one leaves, the others get then.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ class RateLimiter:
     Attributes:
         rule: may be changed at any time.
         inserted, sampled: on this shard, since the table was made or reset.
-        elsewhere: what the other shards of the table have counted.
+        elsewhere: what the other shards of the table have counted, see `hear`.
     """
 
     def __init__(self, rule: Limiter, *, inserted: int = 0, sampled: int = 0) -> None:
@@ -32,6 +36,14 @@ class RateLimiter:
         self.inserted = inserted
         self.sampled = sampled
         self.elsewhere = TableCounts()
+        self._inserted_when_heard = inserted
+
+    def hear(self, elsewhere: TableCounts) -> bool:
+        """What the other shards have counted by now; returns whether more may be possible than before."""
+        renewed = elsewhere.wanting > 0 and self.inserted != self._inserted_when_heard
+        changed = elsewhere != self.elsewhere
+        self.elsewhere, self._inserted_when_heard = elsewhere, self.inserted
+        return changed or renewed
 
     @property
     def samples_per_insert(self) -> float:
@@ -68,7 +80,15 @@ class RateLimiter:
         return size + self.elsewhere.size + count <= self.rule.min_items or ahead <= self.max_diff
 
     def insertable(self, wanted: int, *, size: int) -> int:
-        """The largest count up to `wanted` that may be inserted now."""
+        """The largest count up to `wanted` that may be inserted now, of a share where writers of other shards wait too."""
+        sharers = 1 + self.elsewhere.wanting
+        if sharers == 1:
+            return self._allowed(wanted, size=size)
+        taken = max(0, self.inserted - self._inserted_when_heard)  # below 0 after a reset
+        room = taken + self._allowed((wanted + taken - 1) * sharers + 1 - taken, size=size)
+        return max(0, min(wanted, -(-room // sharers) - taken))
+
+    def _allowed(self, wanted: int, *, size: int) -> int:
         if self.can_insert(wanted, size=size):
             return wanted
         by_size = self.rule.min_items - size - self.elsewhere.size

@@ -352,10 +352,12 @@ class LocalShards:
             tables = [rows.shard.tables[table_id] for rows in parts]
             for table in tables:
                 others = [other for other in tables if other is not table]
-                table.limiter.elsewhere = TableCounts(
-                    inserted=sum(other.limiter.inserted for other in others),
-                    sampled=sum(other.limiter.sampled for other in others),
-                    size=sum(other.size for other in others),
+                table.limiter.hear(
+                    TableCounts(
+                        inserted=sum(other.limiter.inserted for other in others),
+                        sampled=sum(other.limiter.sampled for other in others),
+                        size=sum(other.size for other in others),
+                    )
                 )
 
     def save(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from rollstream.store import Store, keys
@@ -18,11 +18,19 @@ __all__ = ["Position", "TableCounts", "parse_position", "read_position"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCounts:
-    """What a limiter counts, of one table on one shard."""
+    """What a limiter counts, of one table on one shard, or summed over several.
+
+    Attributes:
+        wanting: on how many shards writers wait.
+    """
 
     inserted: int = 0
     sampled: int = 0
     size: int = 0
+    wanting: int = 0
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        return TableCounts(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +56,7 @@ class Position:
     size: int = 0
 
     def fields(self) -> dict[str, str]:
-        tables = {name: [counts.inserted, counts.sampled, counts.size] for name, counts in self.tables.items()}
+        tables = {name: list(asdict(counts).values()) for name, counts in self.tables.items()}
         return {
             "log_id": self.log_id,
             "offsets": json.dumps(dict(self.offsets)),
@@ -66,10 +74,8 @@ def parse_position(reply: Mapping[bytes, bytes]) -> Position | None:
     text = {name.decode(): value.decode() for name, value in reply.items()}
     if "tables" not in text:
         return None
-    tables = {
-        name: TableCounts(inserted=counts[0], sampled=counts[1], size=counts[2])
-        for name, counts in json.loads(text["tables"]).items()
-    }
+    names = [field.name for field in fields(TableCounts)]  # an older release writes fewer
+    tables = {name: TableCounts(**dict(zip(names, counts, strict=False))) for name, counts in json.loads(text["tables"]).items()}
     return Position(
         log_id=text["log_id"],
         offsets=json.loads(text["offsets"]),

@@ -28,7 +28,7 @@ LONGEST_DEADLINE_S = 30 * 86_400.0
 SLICE_S = 0.25
 """How long draws from several shards wait before a batch of which nothing came is split anew: by then masses may be others."""
 MASSES_FRESH_S = 1.0
-"""Age up to which masses of earlier replies split a relaxed batch. Longer silence of the client asks for new ones."""
+"""Age up to which masses of earlier replies split a relaxed batch. After longer silence a shard is asked how it stands."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25
 """Between two looks at shards that all have nothing to draw."""
 NOTHING = np.zeros(0, np.uint32)
@@ -205,6 +205,14 @@ class Draws:
         masses = plan.masses() if len(self._links) > 1 else ONE_SHARD
         plan.add(batch_items, batches=self._settings.ahead_batches, masses=masses)
         self._send_owed(deadline_s=0.0)
+        self._ask_the_silent()
+
+    def _ask_the_silent(self) -> None:
+        """Let shards of which nothing is wanted say how they stand: one that had no items then may have some now."""
+        now_s = self._clock.monotonic_s()
+        for shard, standing in enumerate(self._plan.standings):
+            if not self._asked[shard] and (standing is None or now_s - standing.at_s > MASSES_FRESH_S):
+                self._send(shard, NOTHING, deadline_s=0.0)
 
     def _report_used(self) -> None:
         """Let the shards know what was used without asking for more: writers may be waiting for it."""

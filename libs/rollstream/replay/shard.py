@@ -237,7 +237,12 @@ class TableShard:
         granted, self._granted = self._granted, {}
         half = self.group.admitting is not None
         counts = {
-            name: TableCounts(inserted=table.limiter.inserted, sampled=table.limiter.sampled, size=table.size)
+            name: TableCounts(
+                inserted=table.limiter.inserted,
+                sampled=table.limiter.sampled,
+                size=table.size,
+                wanting=int(table.admitting),
+            )
             for name, table in self.group.tables.items()
         }
         position = Position(

@@ -15,6 +15,7 @@ from rollstream.errors import ConfigError, DeadlineExceeded, TableError
 from rollstream.replay import EachRow, Fifo, MinSize, Prioritized, SampleToInsertRatio, TableClient, TableWriter
 from rollstream.replay.importance import importance_weights
 from rollstream.replay.item_keys import shard_of
+from rollstream.replay.position import read_position
 from rollstream.replay.weighting import ImportanceWeights
 from rollstream.store import Address, Store
 
@@ -42,11 +43,11 @@ def sharded_client(store: Store, address: Address, table_id: str) -> Iterator[Ca
 
 
 @pytest.fixture
-def fill(store: Store, address: Address, episodic: Any, table_id: str) -> Callable[..., np.ndarray]:
-    """Writes items with given priorities, one row each, to one shard; returns their keys."""
+def table_writer(store: Store, address: Address, table_id: str) -> Callable[..., TableWriter]:
+    """Makes writers of one environment to one shard."""
 
-    def write(table_spec: Any, shard: int, priorities: list[float], *, wait: bool = True) -> np.ndarray:
-        writer = TableWriter(
+    def make(table_spec: Any, shard: int) -> TableWriter:
+        return TableWriter(
             store,
             address,
             table_id=table_id,
@@ -55,8 +56,18 @@ def fill(store: Store, address: Address, episodic: Any, table_id: str) -> Callab
             environments=1,
             shard=shard,
             clock=SystemClock(),
-            deadline_s=10.0,
+            deadline_s=30.0,
         )
+
+    return make
+
+
+@pytest.fixture
+def fill(table_writer: Any, episodic: Any) -> Callable[..., np.ndarray]:
+    """Writes items with given priorities, one row each, to one shard; returns their keys."""
+
+    def write(table_spec: Any, shard: int, priorities: list[float], *, wait: bool = True) -> np.ndarray:
+        writer = table_writer(table_spec, shard)
         source = episodic(1, episode_steps=100_000)
         source.row = 1000 * shard
         rollout = source.rollout(len(priorities))
@@ -118,6 +129,26 @@ def test_batches_asked_ahead_have_the_same_distribution(shards: Any, sharded_cli
     expected = np.concatenate([np.array(each) for each in PRIORITIES])
     drawn = np.concatenate([client.sample(batch_items=100, deadline_s=10).keys for _ in range(100)])
     observed = np.array([(drawn == key).sum() for key in item_keys], float)
+    assert surprise(observed, expected / expected.sum() * observed.sum()) < 4.0
+
+
+def test_a_shard_that_gets_items_late_is_sampled_by_one_who_asks_ahead(
+    *, shards: Any, sharded_client: Any, fill: Any, spec: Any, eventually: Any
+) -> None:
+    table_spec = spec(sampler=Prioritized(exponent=1.0), shards=SHARDS)
+    client = sharded_client(ahead_batches=4)
+    client.create(table_spec)
+    keys = [np.zeros(0, np.uint64), fill(table_spec, 1, PRIORITIES[1]), np.zeros(0, np.uint64)]
+    for _ in range(10):
+        assert set(shard_of(client.sample(batch_items=100, deadline_s=10).keys).tolist()) == {1}
+    for shard in (0, 2):
+        keys[shard] = fill(table_spec, shard, PRIORITIES[shard])
+    eventually(lambda: set(shard_of(client.sample(batch_items=100, deadline_s=10).keys).tolist()) == {0, 1, 2})
+    for _ in range(10):
+        client.sample(batch_items=100, deadline_s=10)  # asked for while the masses were others
+    drawn = np.concatenate([client.sample(batch_items=100, deadline_s=10).keys for _ in range(100)])
+    observed = np.array([(drawn == key).sum() for key in np.concatenate(keys)], float)
+    expected = np.concatenate([np.array(each) for each in PRIORITIES])
     assert surprise(observed, expected / expected.sum() * observed.sum()) < 4.0
 
 
@@ -248,3 +279,37 @@ def test_a_batch_that_can_never_be_served_is_refused_at_once(shards: Any, sharde
 def test_a_queue_has_one_shard(spec: Any) -> None:
     with pytest.raises(ConfigError, match="shards == 1 fails: 3"):
         spec(shards=SHARDS, sampler=Fifo())
+
+
+def test_shards_whose_writers_wait_share_what_samplers_let_them_insert(
+    *, store: Store, table_writer: Any, shards: Any, sharded_client: Any, episodic: Any, table_id: str, spec: Any
+) -> None:
+    """Nearly all samples come from shard 0; its writer may not take all the room that they make."""
+    ratio = SampleToInsertRatio(samples_per_insert=8.0, min_items=60, tolerance_items=600.0)
+    table_spec = spec(sampler=Prioritized(exponent=1.0), shards=SHARDS, limiter=ratio, max_items=3000)
+    client = sharded_client()
+    client.create(table_spec)
+    over = threading.Event()
+
+    def write(shard: int) -> None:
+        writer = table_writer(table_spec, shard)
+        source = episodic(1, episode_steps=100_000)
+        priority = np.full(8, 100.0 if shard == 0 else 1.0, np.float32)
+        while not over.is_set():
+            rollout = source.rollout(len(priority))
+            writer.append_rows(rollout.rows, rollout.offsets, priority=priority)
+        writer.close()
+
+    writers = [threading.Thread(target=write, args=(shard,)) for shard in range(SHARDS)]
+    for writer in writers:
+        writer.start()
+    sampled = np.zeros(SHARDS, int)
+    for _ in range(250):
+        sampled += np.bincount(shard_of(client.sample(batch_items=256, deadline_s=30).keys), minlength=SHARDS)
+    inserted = [read_position(store, table_id=table_id, shard=shard).inserted for shard in range(SHARDS)]
+    over.set()
+    client.change({"limiter": {"kind": "min_size", "min_items": 60}})
+    for writer in writers:
+        writer.join()
+    assert sampled[0] > 10 * sampled[1:].max()
+    assert min(inserted) > 0.25 * max(inserted), inserted

@@ -121,7 +121,7 @@ def test_samples_of_several_shards_count_as_those_of_one(
     *, rule: Limiter, inserted: int, sampled: int, size: int, count: int, allowed: bool
 ) -> None:
     limiter = RateLimiter(rule, inserted=inserted - inserted // 3, sampled=sampled // 2)
-    limiter.elsewhere = TableCounts(inserted=inserted // 3, sampled=sampled - sampled // 2, size=size // 3)
+    limiter.hear(TableCounts(inserted=inserted // 3, sampled=sampled - sampled // 2, size=size // 3))
     assert limiter.can_sample(count, size=size - size // 3) is allowed
     assert (limiter.sample_waits_for(count, size=size - size // 3) == "") is allowed
 
@@ -131,7 +131,7 @@ def test_inserts_of_several_shards_count_as_those_of_one(
     *, rule: Limiter, inserted: int, sampled: int, size: int, count: int, allowed: bool
 ) -> None:
     limiter = RateLimiter(rule, inserted=inserted - inserted // 3, sampled=sampled // 2)
-    limiter.elsewhere = TableCounts(inserted=inserted // 3, sampled=sampled - sampled // 2, size=size // 3)
+    limiter.hear(TableCounts(inserted=inserted // 3, sampled=sampled - sampled // 2, size=size // 3))
     assert limiter.can_insert(count, size=size - size // 3) is allowed
     assert (limiter.insertable(count, size=size - size // 3) == count) is allowed
 
@@ -192,7 +192,7 @@ def test_a_restored_table_whose_writers_were_ahead_lets_them_go_on() -> None:
 
 def test_a_restored_shard_leaves_the_others_their_share() -> None:
     limiter = RateLimiter(RATIO, inserted=100)
-    limiter.elsewhere = TableCounts(inserted=300, sampled=580, size=5)
+    limiter.hear(TableCounts(inserted=300, sampled=580, size=5))
     limiter.make_sampleable(size=5)
     assert limiter.diff == 20.0
     assert limiter.sampled == 200
@@ -218,3 +218,49 @@ def test_reasons_of_queues_count_unsampled_items() -> None:
     stack = RateLimiter(Stack(max_items=3), inserted=1)
     assert stack.sample_waits_for(2, size=1) == "waiting for 2 unsampled items in the stack, have 1: writers must insert"
     assert stack.insert_waits_for(size=1) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanting", "wanted", "taken"),
+    [
+        (0, 100, [30]),  # nobody else waits: (500 + 30) x 2 - 980 = 80
+        (0, 7, [7, 7, 7, 7, 2]),
+        (1, 100, [15]),
+        (1, 7, [7, 7, 1]),
+        (2, 100, [10]),
+        (3, 100, [8]),  # 7.5, rounded up
+        (3, 5, [5, 3]),
+        (39, 100, [1]),  # never none at all
+    ],
+)
+def test_shards_whose_writers_wait_get_equal_shares_of_the_room(wanting: int, wanted: int, taken: list[int]) -> None:
+    limiter = RateLimiter(RateLimit(samples_per_insert=2.0, min_items=10, min_diff=0.0, max_diff=80.0), inserted=200)
+    limiter.hear(TableCounts(inserted=300, sampled=980, size=100, wanting=wanting))
+    for count in [*taken, 0]:
+        assert limiter.insertable(wanted, size=100) == count
+        limiter.inserted += count
+
+
+def test_what_one_shard_left_is_there_when_it_has_heard_again() -> None:
+    limiter = RateLimiter(RateLimit(samples_per_insert=2.0, min_items=10, min_diff=0.0, max_diff=80.0), inserted=200)
+    others = TableCounts(inserted=300, sampled=980, size=100, wanting=1)
+    assert limiter.hear(others)
+    assert not limiter.hear(others)  # nothing was taken: no more than before
+    limiter.inserted += limiter.insertable(100, size=100)
+    assert limiter.hear(others)
+    assert limiter.insertable(100, size=100) == 8  # of 15
+    limiter.sampled += 40  # 20 more, of which a half is its own at once
+    assert limiter.insertable(100, size=100) == 18  # of 35
+
+
+def test_a_share_of_unlimited_room_is_unlimited() -> None:
+    limiter = RateLimiter(MinSize(min_items=5), inserted=50)
+    limiter.hear(TableCounts(wanting=2))
+    assert limiter.insertable(10**6, size=1) == 10**6
+
+
+def test_a_reset_takes_no_share_away() -> None:
+    limiter = RateLimiter(RateLimit(samples_per_insert=2.0, min_items=10, min_diff=0.0, max_diff=80.0), inserted=200)
+    limiter.hear(TableCounts(wanting=1))
+    limiter.inserted = limiter.sampled = 0
+    assert limiter.insertable(100, size=0) == 20
