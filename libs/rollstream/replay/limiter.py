@@ -38,6 +38,10 @@ class RateLimiter:
         self.elsewhere = TableCounts()
         self._inserted_when_heard = inserted
 
+    def counts(self, *, size: int, wanting: bool = False) -> TableCounts:
+        """What other shards must know of this one; `size` is that of this shard, `wanting` whether its writers wait."""
+        return TableCounts(inserted=self.inserted, sampled=self.sampled, size=size, wanting=int(wanting))
+
     def hear(self, elsewhere: TableCounts) -> bool:
         """What the other shards have counted by now; returns whether more may be possible than before."""
         renewed = elsewhere.wanting > 0 and self.inserted != self._inserted_when_heard

@@ -351,14 +351,8 @@ class LocalShards:
                 continue
             tables = [rows.shard.tables[table_id] for rows in parts]
             for table in tables:
-                others = [other for other in tables if other is not table]
-                table.limiter.hear(
-                    TableCounts(
-                        inserted=sum(other.limiter.inserted for other in others),
-                        sampled=sum(other.limiter.sampled for other in others),
-                        size=sum(other.size for other in others),
-                    )
-                )
+                others = [other.limiter.counts(size=other.size) for other in tables if other is not table]
+                table.limiter.hear(sum(others, start=TableCounts()))
 
     def save(self) -> None:
         """Write everything down, so that the next one begins where this one stands."""

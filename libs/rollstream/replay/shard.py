@@ -33,7 +33,7 @@ from rollstream.replay.group import TableGroup
 from rollstream.replay.group_state import CapturedState, SnapshotRoom, capture, load_snapshot
 from rollstream.replay.log import DeleteEntry, InsertEntry, UpdateEntry, decode_delete, decode_insert, decode_update
 from rollstream.replay.packed import PackedArrays
-from rollstream.replay.position import Position, TableCounts, read_position
+from rollstream.replay.position import Position, read_position
 from rollstream.replay.samples import SampledItems, SampleReply, SampleRequest
 from rollstream.replay.snapshots import Snapshots
 from rollstream.replay.spec import TableSpec
@@ -237,13 +237,7 @@ class TableShard:
         granted, self._granted = self._granted, {}
         half = self.group.admitting is not None
         counts = {
-            name: TableCounts(
-                inserted=table.limiter.inserted,
-                sampled=table.limiter.sampled,
-                size=table.size,
-                wanting=int(table.admitting),
-            )
-            for name, table in self.group.tables.items()
+            name: table.limiter.counts(size=table.size, wanting=table.admitting) for name, table in self.group.tables.items()
         }
         position = Position(
             log_id=self._line[0][0].decode() if half else self._admitted_id,
