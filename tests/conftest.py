@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -69,11 +70,20 @@ def address(server: EmbeddedServer) -> Address:
     return server.start()  # heals a server that an earlier test left dead
 
 
+def wait_until_written(store: Store) -> None:
+    """Until the append-only file has everything: on a slow disk it is written to up to two seconds late, and a killed server forgets."""
+    end_s = time.monotonic() + 30.0
+    while store.run("look at the file", lambda client: client.info("persistence")).get("aof_buffer_length"):  # type: ignore[union-attr]
+        assert time.monotonic() < end_s, "the append-only file is not written"
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def store(address: Address) -> Iterator[Store]:
     """A store on the emptied server. Its clock is the real one, because the server's is."""
     opened = Store(address, clock=SystemClock(), deadline_s=10.0, name="test")
     opened.run("empty the database", lambda client: client.flushall())
+    wait_until_written(opened)
     yield opened
     opened.close()
 
