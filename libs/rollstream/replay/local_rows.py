@@ -13,8 +13,9 @@ from typing import Any
 from rollstream.clock import Clock
 from rollstream.errors import StoreUnavailable
 from rollstream.replay.chunks import ChunkAddresses
-from rollstream.replay.shard import LogEntries, TableShard
+from rollstream.replay.shard import LogEntries, Progress, TableShard
 from rollstream.replay.table_memory import GARBAGE_LEAST_BYTES, garbage_chunks_allowed
+from rollstream.replay.uninterrupted import uninterrupted
 from rollstream.store import ChunkReader, keys
 from rollstream.store.retry import is_out_of_memory
 
@@ -39,6 +40,7 @@ class LocalRows:
         self._clock = clock
         self._saving: Future[None] | None = None
         self._told_last: tuple[int | str, ...] = ()
+        self._untold: Progress | None = None  # an interrupt may come at any moment: credit must not be lost with it
         self._full_until_s = float("-inf")
         self._fresh_garbage: list[ChunkAddresses] = []
         self._old_garbage: list[ChunkAddresses] = []
@@ -75,7 +77,7 @@ class LocalRows:
         if now_s < self._full_until_s:
             return
         told = self._told()
-        changed = told != self._told_last or bool(self.shard.newly_admitted_writers())
+        changed = told != self._told_last or self._untold is not None or bool(self.shard.newly_admitted_writers())
         if changed and (acknowledge or now_s - self._acknowledged_s > ACKNOWLEDGE_EVERY_S):
             if not self._unless_full(self._acknowledge):
                 return
@@ -120,12 +122,12 @@ class LocalRows:
         return (self.shard.insert_waits_for(), *(table.limiter.sampled for table in tables))
 
     def _acknowledge(self) -> None:
-        progress = self.shard.progress()
-        try:
-            self.shard.acknowledge(progress)
-        except BaseException:
-            self.shard.give_back(progress)
-            raise
+        with uninterrupted():
+            if self._untold is not None:
+                self.shard.give_back(self._untold)
+            self._untold = self.shard.progress()
+        self.shard.acknowledge(self._untold)
+        self._untold = None
 
     def _tidy(self) -> None:
         garbage, self._old_garbage, self._fresh_garbage = self._old_garbage, self._fresh_garbage, []
