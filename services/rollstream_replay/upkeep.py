@@ -144,6 +144,8 @@ class Upkeep:
             self.dirty.clear()
             later_s = 0.0
             for rows in list(server.rows.values()):
+                if rows.garbage_crowded:
+                    continue  # writers must not run ahead of deletion: `_tidy` has been told, and tells when it has come to these
                 every_s = SHARED_POSITION_EVERY_S if rows.shard.table.spec.shards > 1 else POSITION_EVERY_S
                 now_s = server.clock.monotonic_s()
                 if not rows.writers_dirty and now_s - last_s.get(rows.table_id, 0.0) < every_s:
@@ -211,6 +213,7 @@ class Upkeep:
                     garbage = rows.take_garbage()
                     if len(garbage) and server.serving:  # a former owner's idea of garbage may be wrong
                         await server.in_thread(partial(rows.shard.unlink, reader, garbage))
+                    self.dirty.set()
                     rows.watch()
                 if timely:
                     next_s = server.clock.monotonic_s() + TIDY_EVERY_S

@@ -34,9 +34,10 @@ def require_memory(store: Store, table_id: str, spec: TableSpec, others: Mapping
         room_bytes,
         key=lambda items: spec.model_copy(update={"max_items": items}).predicted_bytes(table_id),
     )
+    lower = f"lower max_items to {fits_items}, or " if fits_items else ""
     listed = f" ({', '.join(f'{other} {size / MIB:.0f} MiB' for other, size in sorted(needs.items()))})" if needs else ""
     raise ConfigError(
         f"table {table_id} with max_items {spec.max_items} will need {predicted_bytes / MIB:.0f} MiB in Redis for rows, log and "
         f"snapshot, {per_item_bytes:.0f} bytes an item, the other tables need {others_bytes / MIB:.0f} MiB{listed}, and Redis has "
-        f"maxmemory {limit_bytes / MIB:.0f} MiB; lower max_items to {fits_items}, or raise maxmemory"
+        f"maxmemory {limit_bytes / MIB:.0f} MiB; {lower}raise maxmemory"
     )

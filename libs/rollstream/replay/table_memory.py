@@ -39,8 +39,9 @@ SNAPSHOT_ITEM_BYTES = 20
 
 GARBAGE_SHARE = 32
 GARBAGE_LEAST_BYTES = 1 << 20
-"""Rows that nobody needs stay for a moment, for clients that are fetching them. Not more of them, twice, than this share of what
-the table holds (or this many bytes, in a small one), however fast it turns over."""
+"""Rows that nobody needs stay for a moment, for clients that are fetching them: some are being deleted, some are next, some have just
+become so. Of each not more than this share of what the table holds (or this many bytes, in a small one), however fast it turns over:
+writers get no credit while there are more."""
 
 FREE_SLOT_BYTES = 4
 USES_LEFT_BYTES = 4
@@ -72,7 +73,7 @@ def garbage_chunks_allowed(held_chunks: int, *, least_chunks: int) -> int:
 
 def garbage_bytes(rows_bytes: int) -> int:
     """Redis memory of rows that wait for their deletion, beside `rows_bytes` of rows that are needed."""
-    return 2 * max(GARBAGE_LEAST_BYTES, rows_bytes // GARBAGE_SHARE)
+    return 3 * max(GARBAGE_LEAST_BYTES, rows_bytes // GARBAGE_SHARE)
 
 
 def log_bytes(max_items: int) -> int:

@@ -90,7 +90,7 @@ def test_o16_memory_is_flat_once_the_table_is_full_and_told_beforehand(own_cell:
     assert made.client.describe()["items"] == 5_000
     assert max(used) < 1.05 * used[0] + 500_000, "the log grows until its snapshot"
     assert max(used) < at_full
-    own_cell.store.client.config_set("maxmemory", start + 10_000_000)
+    own_cell.store.client.config_set("maxmemory", start + 12_000_000)
     with pytest.raises(ConfigError, match=r"will need \d+ MiB in Redis.* lower max_items to \d+, or raise maxmemory") as refused:
         own_cell.table(max_items=50_000, rows=[("observation", "<f4", (100,))])
     fits = int(re.search(r"lower max_items to (\d+)", str(refused.value)).group(1))  # type: ignore[union-attr]

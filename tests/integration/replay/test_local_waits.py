@@ -89,6 +89,16 @@ def test_a_table_that_would_not_fit_into_memory_is_refused(tmp_path: Path) -> No
         assert replay.spec("numbers").max_items == 1000
 
 
+def test_where_no_table_at_all_would_fit_only_more_memory_is_advised(tmp_path: Path) -> None:
+    with (
+        LocalReplay(tmp_path, server_settings={"maxmemory": "4mb"}) as replay,
+        pytest.raises(
+            ConfigError, match="table local.numbers with max_items 1000 will need .* maxmemory 4 MiB; raise maxmemory$"
+        ),
+    ):
+        replay.create(spec())
+
+
 FORKS = """
 import os, sys
 from rollstream.errors import ConfigError

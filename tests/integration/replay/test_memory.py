@@ -98,7 +98,7 @@ def make_rows(spec: TableSpec, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("max_items", "row", "rows_a_flush"),
-    [(30_000, ("<f4", [100]), 256), (100_000, ("<f4", [2]), 1024), (300, ("|u1", [84, 84, 4]), 8)],
+    [(30_000, ("<f4", [100]), 256), (100_000, ("<f4", [2]), 1024), (300, ("|u1", [84, 84, 4]), 4)],
     ids=["400 B", "8 B", "frames"],
 )
 def test_redis_and_shard_stay_within_the_formula_while_a_table_turns_over_ten_times(

@@ -84,11 +84,11 @@ def test_unknown_dtypes_and_objects_are_refused() -> None:
 def test_predicted_memory_counts_rows_log_and_index() -> None:
     made = spec(remover=Fifo(), max_items=200_000)
     rows, log = 200_000 * made.chunk_memory_bytes("run-abc123.replay"), 100_000 * 24 + 200_000 * 20
-    assert made.predicted_bytes("run-abc123.replay") == rows + 2 * (rows // 32) + log
+    assert made.predicted_bytes("run-abc123.replay") == rows + 3 * (rows // 32) + log
     by_sixteen, small_log = spec(chunk_rows=16), 50_000 * 24 + 1000 * 20
-    assert by_sixteen.predicted_bytes("x.replay") == 63 * by_sixteen.chunk_memory_bytes("x.replay") + (2 << 20) + small_log
+    assert by_sixteen.predicted_bytes("x.replay") == 63 * by_sixteen.chunk_memory_bytes("x.replay") + (3 << 20) + small_log
     assert spec(rows_of="other").predicted_bytes("x.replay") == small_log
-    assert spec(max_bytes=100_000).predicted_bytes("x.replay") == 100_000 + (2 << 20) + small_log
+    assert spec(max_bytes=100_000).predicted_bytes("x.replay") == 100_000 + (3 << 20) + small_log
 
 
 def test_predicted_memory_of_the_index_depends_on_its_selectors() -> None:
